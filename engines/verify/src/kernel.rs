@@ -123,6 +123,11 @@ impl Verifier {
         if task >= self.tasks.len() {
             return;
         }
+        let has_ended = matches!(u8::try_from(record.extra), Ok(b'X' | b'Z'));
+        if has_ended && self.now < self.model.over_at && !self.model.tasks[task].is_command {
+            let job = self.tasks[task].pending.front().filter(|_| self.is_running(task));
+            self.ended_threads.push((task, job.map(|job| job.number), self.now));
+        }
         if !self.is_running(task) {
             let is_stopped = matches!(u8::try_from(record.extra), Ok(b'T' | b't'));
             self.tasks[task].stopped_since = is_stopped.then_some(self.now);
@@ -132,21 +137,44 @@ impl Verifier {
         self.tell_front(task, Kind::Suspend);
         match u8::try_from(record.extra) {
             Ok(b'T' | b't') => self.tasks[task].is_stopped_from_outside = true,
-            Ok(b'X' | b'Z') => self.thread_ended(task),
+            _ if has_ended => {
+                // It will never go on, and was not preempted.
+                self.tasks[task].off_since = None;
+                if let Some(job) = self.tasks[task].pending.front_mut() {
+                    job.state = State::Suspended;
+                }
+            }
             _ => {}
         }
     }
 
-    /// The thread of a task ended within a job, which will never go on: it was not preempted.
-    fn thread_ended(&mut self, task: usize) {
-        self.tasks[task].off_since = None;
-        let Some(job) = self.tasks[task].pending.front_mut() else { return };
-        job.state = State::Suspended;
-        let number = job.number;
-        if self.now < self.model.over_at && !self.model.tasks[task].is_command {
-            let message = format!("the thread of {} ended within job {number}", self.model.tasks[task].name);
-            self.job_finding(Class::ModelViolated, Check::MissingJob, task, number, message, None);
+    /// A thread that ended within a job was ended by its own code where others go on. Where the threads of all tasks ended, the process did, and
+    /// the trace does not tell through whom.
+    pub(crate) fn judge_ended_threads(&mut self) {
+        let ended = std::mem::take(&mut self.ended_threads);
+        let goes_on = |task: usize| {
+            let model = &self.model.tasks[task];
+            let is_seen = self.cpus[model.cpu].kernel && self.tasks[task].last_arrival.is_some();
+            !model.is_command && is_seen && !ended.iter().any(|&(other, ..)| other == task)
+        };
+        let is_told = !self.lossy() && (0..self.tasks.len()).any(goes_on);
+        let end = self.now;
+        for (task, number, at) in ended {
+            let Some(number) = number else { continue };
+            let name = &self.model.tasks[task].name;
+            let (class, message) = match is_told {
+                true => (Class::ModelViolated, format!("the thread of {name} ended within job {number}")),
+                false => (
+                    Class::CannotTell,
+                    format!(
+                        "the thread of {name} ended within job {number}, as those of the other tasks did: the trace does not tell what ended the process"
+                    ),
+                ),
+            };
+            self.now = at;
+            self.job_finding(class, Check::MissingJob, task, number, message, None);
         }
+        self.now = end;
     }
 
     /// Tells the machine beside the processor of a task something about its oldest job.

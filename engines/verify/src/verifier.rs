@@ -42,6 +42,8 @@ pub struct Verifier {
     pub(crate) levels: Vec<Level>,
     pub(crate) links: Vec<Link>,
     pub(crate) resources: Resources,
+    /// Tasks whose threads ended before the run did, with the job that was under way, and when.
+    pub(crate) ended_threads: Vec<(usize, Option<u64>, u64)>,
     /// Whether more jobs came one behind the other than are kept.
     pub(crate) has_too_many_jobs: bool,
     /// When the latest of the late releases so far was noticed.
@@ -146,6 +148,7 @@ impl Verifier {
             levels,
             links: Link::all(system, model.foreign),
             resources,
+            ended_threads: Vec::new(),
             has_too_many_jobs: false,
             stalled_until: 0,
             undecided,
@@ -537,6 +540,7 @@ impl Verifier {
             self.judge_interference(cpu);
         }
         self.end_doubts();
+        self.judge_ended_threads();
         self.judge_latches(u64::MAX);
         self.judge_publications();
         self.finish_decisions(&mut notes);

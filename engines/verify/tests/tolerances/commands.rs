@@ -310,6 +310,17 @@ fn a_thread_that_ends_within_its_job_was_not_preempted() {
     records.extend([at(3 * MS, Kind::Start, 1, 0, 0), at(5 * MS, Kind::Completion, 1, 0, 2 * MS)]);
     records.push(switch(5 * MS, 2, 0));
     finds(&measured(&long(own), &[], &records), &[of_job(ModelViolated, Check::MissingJob, "high", 0)]);
+    // Where the other thread ends too, the process did, and anybody may have ended it.
+    let mut all = records.clone();
+    all.push(Record { task: 1, ..kernel(5 * MS, Kind::KernelBlock, 2, u64::from(b'X')) });
+    let found = measured(&long(own), &[], &all);
+    finds(&found, &[of_job(CannotTell, Check::MissingJob, "high", 0)]);
+    assert!(found.findings[0].message.contains("does not tell what ended the process"));
+    // So may a loss hide that it did.
+    let mut lossy = records.clone();
+    lossy.push(kernel(6 * MS, Kind::Lost, 9, 1));
+    let found = measured(&long(own), &[], &lossy);
+    assert!(found.findings.iter().all(|one| one.class == CannotTell), "{:?}", found.findings);
     // Of a command its exit tells.
     assert_eq!(measured(&long(program), &[], &records).findings, []);
 }
