@@ -475,14 +475,23 @@ impl Verifier {
         let reaches = |&user: &usize| {
             user != task && (self.is_soft(user) || self.model.tasks[user].deadline.unwrap_or(u64::MAX) <= own)
         };
-        self.resources.all.iter().any(|resource| {
+        let cpu = self.model.tasks[task].cpu;
+        let is_beside = |other: usize| other != task && self.model.tasks[other].cpu == cpu;
+        let spins = |place: usize| {
+            let mut spinning = self.resources.spinning.iter().enumerate();
+            spinning.any(|(other, it)| is_beside(other) && it.is_some_and(|it| it.place == place))
+        };
+        self.resources.all.iter().enumerate().any(|(place, resource)| {
             let is_held = resource.holder.is_some_and(|holder| holder.task != task);
             match resource.protocol {
                 // Its ceiling is the shortest deadline of all who use it, the job's own task included.
                 Protocol::Ceiling => {
                     is_held && (resource.users.contains(&task) || resource.users.iter().any(reaches))
                 }
-                Protocol::Msrp | Protocol::Fslm => is_held,
+                // What other processors hold keeps nothing back here; who waits for it does.
+                Protocol::Msrp | Protocol::Fslm => {
+                    resource.holder.is_some_and(|holder| is_beside(holder.task)) || spins(place)
+                }
             }
         })
     }

@@ -239,6 +239,48 @@ fn a_wrong_choice_is_found_although_the_job_locks_at_that_instant() {
     }
 }
 
+/// A job that spins keeps its processor to the instant at which another one unlocks, and no longer.
+#[test]
+fn under_edf_a_job_that_spins_keeps_its_processor_and_a_remote_holder_keeps_none() {
+    let task = |name: &str, cpu: u32, offset: u32, deadline: u32, wcet: u32, length: u32| {
+        let section = match length {
+            0 => String::new(),
+            _ => format!("[[task.section]]\nresource = \"map\"\nfrom = \"0 ns\"\nlength = \"{length} ns\"\n"),
+        };
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\nperiod = \"100 ns\"\noffset = \"{offset} ns\"\n\
+             deadline = \"{deadline} ns\"\nwcet = \"{wcet} ns\"\n{section}"
+        )
+    };
+    let text = |urgent: u32| {
+        let head = "[system]\nname = \"s\"\npolicy = \"edf\"\n[platform]\ncpus = 2\n[[resource]]\nname = \"map\"\nprotocol = \"msrp\"\n";
+        let tasks = [
+            task("far", 0, 0, 90, 6, 6),
+            task("low", 1, 1, 40, 3, 1),
+            task("urgent", 1, 3, urgent, 2, 0),
+            task("late", 1, 20, 50, 4, 0),
+            task("later", 1, 20, 60, 4, 0),
+            task("again", 0, 19, 90, 9, 9),
+        ];
+        read(&(head.to_owned() + &tasks.concat()))
+    };
+    let system = text(10);
+    let records = simulated(&system, 0);
+    assert_eq!(verified(&system, &records).findings, []);
+    // While `again` holds the lock, nobody waits for it on the other processor: the order there is that of deadlines.
+    let swapped: Vec<Record> = records
+        .iter()
+        .map(|record| match record.task {
+            3 => Record { task: 4, ..*record },
+            4 => Record { task: 3, ..*record },
+            _ => *record,
+        })
+        .collect();
+    let found = verified(&system, &swapped);
+    let is_it = |one: &horolog_verify::Finding| one.check == Check::EarliestDeadlineFirst;
+    assert!(found.findings.iter().any(is_it), "{:?}", found.findings);
+}
+
 /// Behind a loss it is not known which job holds what, and nobody is accused of it.
 #[test]
 fn no_loss_makes_a_lock_wrong() {
