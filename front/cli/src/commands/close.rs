@@ -68,10 +68,10 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         let mut show = |stage, detail: &str| activity.now(&describe(stage, detail, duration));
         let result = close(&system, costs.clone(), &options, &mut show);
         drop(activity);
-        progress::begin_a_line(&system);
         let result = result.map_err(Failure::from)?;
         let closing = result.closing.clone();
         if closing.may_be_retried() && attempts.len() < words.retries as usize && !options.is_stopped() {
+            progress::begin_a_line(&system);
             progress::say(format_args!("{closing}\nattempt {}", attempts.len() + 2));
             attempts.push(closing);
             continue;
@@ -79,6 +79,7 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         let all = json(&result, &conflicts);
         let judged = Judged { source: &source, result: &all, closing: &closing, attempts: &attempts };
         tell(&words.format, &judged, || print(&result))?;
+        progress::begin_a_line(&system);
         return Ok(Verdict::closed(closing));
     }
 }

@@ -47,9 +47,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     let asked = words.verdict.asked_of_deadlines("run")?;
     let mut attempts = Vec::new();
     loop {
-        let run = attempt(&system, &options, words);
-        progress::begin_a_line(&system);
-        let run = match run {
+        let run = match attempt(&system, &options, words) {
             Err(error) if error.is_not_permitted() || error.is_crash() || error.is_stopped() => {
                 let ended = match () {
                     () if error.is_stopped() => Ended::StoppedBefore(error.to_string()),
@@ -62,6 +60,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
                 let judged =
                     Judged { source: &source, result: &result, closing: &closing, attempts: &attempts };
                 tell(&words.format, &judged, || {})?;
+                progress::begin_a_line(&system);
                 return Ok(Verdict::closed(closing));
             }
             run => run.map_err(Failure::from)?,
@@ -72,6 +71,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
         let closing = closing(&system, Some(&run.outcome), ended, &asked);
         let is_stopped = options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
         if closing.may_be_retried() && attempts.len() < words.retries as usize && !is_stopped {
+            progress::begin_a_line(&system);
             progress::say(format_args!("{closing}\nattempt {}", attempts.len() + 2));
             attempts.push(closing);
             continue;
@@ -79,6 +79,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
         let result = Warned { result: &run.outcome, conflicts: &conflicts };
         let judged = Judged { source: &source, result: &result, closing: &closing, attempts: &attempts };
         tell(&words.format, &judged, || output::outcome(&run.outcome))?;
+        progress::begin_a_line(&system);
         return Ok(Verdict::closed(closing));
     }
 }
