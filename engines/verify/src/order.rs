@@ -153,7 +153,8 @@ impl Verifier {
             if self.is_more_important((top, waiting), (running, job)) {
                 let slack = self.model.stamping;
                 // A mode may have put it above the other one.
-                let since = waiting.ready.max(self.mode_since(cpu)).saturating_add(slack);
+                let since = waiting.ready.max(self.mode_since(cpu)).max(self.lifted_since(top));
+                let since = since.saturating_add(slack);
                 // It may have got the processor lifted, and keeps it to the end of its stretch.
                 let is_in_stretch = job.stretch_from.is_some_and(|from| from < since || job.was_lifted);
                 let excused = is_in_stretch && self.point_is_due(cpu).is_none_or(|at| from < at);

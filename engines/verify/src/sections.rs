@@ -496,6 +496,14 @@ impl Verifier {
         })
     }
 
+    /// Since when what the oldest job of a task holds, or spins for, puts it above others; 0: nothing does.
+    pub(crate) fn lifted_since(&self, task: usize) -> u64 {
+        let holders = self.resources.all.iter().filter_map(|resource| resource.holder);
+        let held = holders.filter(|holder| holder.task == task).map(|holder| holder.since);
+        let spins = self.resources.spinning[task].map(|spinning| spinning.since);
+        held.chain(spins).max().unwrap_or(0)
+    }
+
     /// Whether anything is held on a processor.
     pub(crate) fn holds_anything(&self, task: usize) -> bool {
         self.resources.all.iter().any(|resource| self.resources.is_held_by(resource, task))

@@ -281,6 +281,41 @@ fn under_edf_a_job_that_spins_keeps_its_processor_and_a_remote_holder_keeps_none
     assert!(found.findings.iter().any(is_it), "{:?}", found.findings);
 }
 
+/// A lock that comes to a job whose processor has one that cannot be preempted: that one ends first.
+#[test]
+fn a_job_that_cannot_be_preempted_is_waited_for() {
+    for rigid in [
+        "wcet = \"9 ns\"\npreemption = \"non-preemptive\"\n",
+        "wcet = \"9 ns\"\npreemption = \"deferred\"\nsegments = [\"6 ns\", \"3 ns\"]\n",
+    ] {
+        let task = |name: &str, cpu: u32, priority: u32, offset: u32, rest: &str| {
+            format!(
+                "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"100 ns\"\noffset = \"{offset} ns\"\n{rest}"
+            )
+        };
+        let holds = |wcet: u32, length: u32| {
+            format!(
+                "wcet = \"{wcet} ns\"\n[[task.section]]\nresource = \"map\"\nfrom = \"0 ns\"\nlength = \"{length} ns\"\n"
+            )
+        };
+        let head = "[system]\nname = \"s\"\n[platform]\ncpus = 2\n[[resource]]\nname = \"map\"\nprotocol = \"fslm\"\n\
+                    [[spin_priority]]\ncpu = 1\npriority = \"ceiling\"\n";
+        let tasks = [
+            task("far", 0, 1, 0, &holds(7, 7)),
+            task("waiter", 1, 1, 1, &holds(4, 2)),
+            task("rigid", 1, 5, 3, rigid),
+        ];
+        let system = read(&(head.to_owned() + &tasks.concat()));
+        let records = simulated(&system, 0);
+        assert_eq!(verified(&system, &records).findings, [], "{rigid}");
+        // One that could be preempted has to give way.
+        let plain = head.to_owned() + &tasks.concat().replace(rigid, "wcet = \"9 ns\"\n");
+        let found = verified(&read(&plain), &records);
+        let is_it = |one: &horolog_verify::Finding| one.check == Check::PriorityInversion;
+        assert!(found.findings.iter().any(is_it), "{rigid}: {:?}", found.findings);
+    }
+}
+
 /// Behind a loss it is not known which job holds what, and nobody is accused of it.
 #[test]
 fn no_loss_makes_a_lock_wrong() {
