@@ -27,6 +27,7 @@ pub(crate) fn say(line: impl Display) {
 /// tells.
 pub(crate) fn begin_a_line(system: &System) {
     if system.tasks().iter().filter_map(|task| task.body.as_ref()).any(Body::is_users_code) {
+        crate::output::flush();
         let _ = writeln!(std::io::stderr());
     }
 }
