@@ -264,17 +264,15 @@ fn meant_span(text: &str) -> Option<String> {
             "s" => 1_000_000_000,
             _ => return None,
         };
-        let least = above * scale / below;
-        return Some(format!(
-            "round it: `\"{least} ns\"` is safe for a period or a deadline, `\"{} ns\"` for an execution time",
-            (above * scale).div_ceil(below)
-        ));
+        return whole_remedy(above * scale / below, (above * scale).is_multiple_of(below));
     }
     let seconds = |scale: u128| whole(number).map(|number| format!("write `\"{} s\"`", number * scale));
     let hertz = |scale: u128| {
-        let period = 1_000_000_000 / (whole(number)? * scale);
-        let period = u64::try_from(period).ok().map(Span::from_ns).filter(|period| !period.is_zero())?;
-        Some(format!("that is a rate: write the time between two, `\"{period}\"`"))
+        let rate = whole(number)? * scale;
+        let (period, is_whole) = (1_000_000_000 / rate, 1_000_000_000_u128.is_multiple_of(rate));
+        let remedy = whole_remedy(period, is_whole)?;
+        let remedy = remedy.strip_prefix("write ").map_or_else(|| format!("and {remedy}"), str::to_owned);
+        Some(format!("that is a rate: write the time between two, {remedy}"))
     };
     match unit.to_lowercase().as_str() {
         "min" | "minute" | "minutes" => seconds(60),
@@ -284,6 +282,36 @@ fn meant_span(text: &str) -> Option<String> {
         "mhz" => hertz(1_000_000),
         _ => None,
     }
+}
+
+/// How to write a time of `least` ns, or of a part of a nanosecond more. `None` where no duration lies there. Who rounds has to know
+/// in which direction: a period that is shorter asks for more, and so does an execution that is longer.
+fn whole_remedy(least: u128, is_whole: bool) -> Option<String> {
+    let span = |ns: u128| u64::try_from(ns).ok().map(Span::from_ns);
+    let below = span(least).filter(|span| !span.is_zero())?;
+    if is_whole {
+        return Some(format!("write `\"{below}\"`"));
+    }
+    let above = span(least + 1)?;
+    Some(format!(
+        "round it: `\"{below}\"` is safe for a period or a deadline, `\"{above}\"` for an execution time"
+    ))
+}
+
+/// The whole nanoseconds of a text that is a duration but for a part of a nanosecond.
+fn whole_part(text: &str) -> Option<u128> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))?;
+    let (number, unit) = (text[..end].replace('_', ""), text[end..].trim());
+    let (whole, decimals) = number.split_once('.')?;
+    let places = match unit {
+        "ns" => 0,
+        "ms" => 6,
+        "s" => 9,
+        _ => 3,
+    };
+    let kept = &decimals[..places.min(decimals.len())];
+    let text = if kept.is_empty() { format!("{whole} {unit}") } else { format!("{whole}.{kept} {unit}") };
+    text.parse::<Span>().ok().map(|span| u128::from(span.as_ns()))
 }
 
 /// What a number with commas, or with several points, may mean: a comma before three digits may group thousands and may mark decimals.
@@ -338,7 +366,9 @@ fn bad_span(text: &str, error: &ParseSpanError) -> (String, String) {
         }
         ParseSpanError::NotWhole => (
             format!("`{text}` is not a whole number of nanoseconds"),
-            "round it: one nanosecond is the finest step".to_owned(),
+            whole_part(text.trim())
+                .and_then(|least| whole_remedy(least, false))
+                .unwrap_or_else(|| "round it: one nanosecond is the finest step".to_owned()),
         ),
         ParseSpanError::TooLong => {
             (format!("`{text}` is longer than 2^64 - 1 ns (584 years)"), "use a smaller value".to_owned())
@@ -412,5 +442,40 @@ mod tests {
             assert_eq!(bad_span(text, &error), (format!("`{text}` is not a duration"), remedy));
         }
         assert_eq!("10_000 us".parse::<Span>(), "10000 us".parse());
+    }
+
+    /// 128 frames at 48 kHz, as a decimal and as a fraction, and whole values one step beside.
+    #[test]
+    fn the_whole_values_on_both_sides_are_offered_and_which_is_safe() {
+        let both = |below: &str, above: &str| {
+            format!(
+                "round it: `\"{below}\"` is safe for a period or a deadline, `\"{above}\"` for an execution time"
+            )
+        };
+        let finest = "round it: one nanosecond is the finest step".to_owned();
+        for (text, remedy) in [
+            ("2.66666666666 ms", both("2.666666 ms", "2.666667 ms")),
+            (" 2.666_666_66 ms", both("2.666666 ms", "2.666667 ms")),
+            ("2666.66666 us", both("2.666666 ms", "2.666667 ms")),
+            ("2666.66666 µs", both("2.666666 ms", "2.666667 ms")),
+            ("0.00266666666 s", both("2.666666 ms", "2.666667 ms")),
+            ("0.9999999 ms", both("999.999 us", "1 ms")),
+            ("1.5 ns", both("1 ns", "2 ns")),
+            ("128/48000 s", both("2.666666 ms", "2.666667 ms")),
+            (
+                "48 kHz",
+                format!("that is a rate: write the time between two, and {}", both("20.833 us", "20.834 us")),
+            ),
+            ("50 kHz", "that is a rate: write the time between two, `\"20 us\"`".to_owned()),
+            ("3/2 ms", "write `\"1.5 ms\"`".to_owned()),
+            // No time is no period, and the longest time has nothing above.
+            ("0.5 ns", finest.clone()),
+            ("18446744073709551615.5 ns", finest.clone()),
+            ("18446744073709551614.5 ns", both("18446744073.709551614 s", "18446744073.709551615 s")),
+        ] {
+            let error = text.parse::<Span>().expect_err("no duration");
+            assert_eq!(bad_span(text, &error).1, remedy, "{text}");
+        }
+        assert_eq!("2.666666 ms".parse(), Ok(Span::from_ns(2_666_666)));
     }
 }
