@@ -89,21 +89,78 @@ fn what_cannot_be_an_argument_does_not_compile() {
     let bad = [
         ("eleven", "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11"),
         ("structure", "value"),
+        ("union", "(union either){0}"),
         ("long-double", "1.0L"),
         ("wide", "(__int128)1"),
     ];
-    for (compiler, language, standard) in [("gcc", "c", "-std=c11"), ("clang++", "c++", "-std=c++17")] {
+    let allowed =
+        "a trigger takes bool, integers of at most 64 bits, float, double, pointers and HOROLOG_STRING";
+    for (compiler, language, standard) in [
+        ("gcc", "c", "-std=c11"),
+        ("clang", "c", "-std=c11"),
+        ("g++", "c++", "-std=c++17"),
+        ("clang++", "c++", "-std=c++17"),
+    ] {
         for (name, arguments) in bad {
             let source = folder.path().join(format!("{name}.c"));
             let text = format!(
-                "#include <horolog/trace.h>\nstruct pair {{ int a, b; }};\nint use(struct pair value);\n\
+                "#include <horolog/trace.h>\nstruct pair {{ int a, b; }};\nunion either {{ int a; float b; }};\nint use(struct pair value);\n\
                  int use(struct pair value) {{ (void)value; HOROLOG_TRIGGER(\"bad\", {arguments}); return 0; }}\n"
             );
             std::fs::write(&source, text).expect("writable");
             let words = [standard, "-x", language, "-c"];
             match build(folder.path(), compiler, &words, source.to_str().expect("a name")) {
-                Built::Refused(_) | Built::Absent => {}
+                Built::Refused(why) => {
+                    let reason =
+                        if name == "eleven" { "a trigger takes at most ten arguments" } else { allowed };
+                    assert!(why.contains(reason), "{compiler} {name}: {why}");
+                }
+                Built::Absent => {}
                 Built::Program(_) => panic!("{compiler} took {name}"),
+            }
+        }
+    }
+}
+
+/// What is an address, or becomes a number, compiles: arrays and functions among them, and arguments that cannot be evaluated twice.
+#[test]
+fn what_can_be_an_argument_compiles_without_a_warning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = [
+        "array, use, &use, value, *value ? 1 : 2, letter, number++, text[0], (void *)0, NULL",
+        "\"literal\", HOROLOG_STRING(text), HOROLOG_STRING_N(text, 1), HOROLOG_ARG(\"n\", \"B\", *value), HOROLOG_FLOW(number)",
+        "1.5f, (double)number, (short)1, (unsigned char)2, 3ull, number == 1, (number, 2)",
+    ];
+    for (compiler, language, standard) in [
+        ("gcc", "c", "-std=c11"),
+        ("clang", "c", "-std=c11"),
+        ("g++", "c++", "-std=c++17"),
+        ("clang++", "c++", "-std=c++17"),
+    ] {
+        for (index, arguments) in arguments.iter().enumerate() {
+            let source = folder.path().join(format!("good{index}.c"));
+            let text = format!(
+                "#include <horolog/trace.h>\nenum letter {{ A, B }};\nint use(volatile int *value, int number, const char *text);\n\
+                 int use(volatile int *value, int number, const char *text) {{ char array[4] = {{ 0 }}; enum letter letter = B;\n\
+                 (void)value; (void)number; (void)text; (void)array; (void)letter;\n\
+                 HOROLOG_TRIGGER(\"good\", {arguments}); return 0; }}\n"
+            );
+            std::fs::write(&source, text).expect("writable");
+            let flags = [
+                "-Wall",
+                "-Wextra",
+                "-Wno-unused-value",
+                "-Wno-unused-command-line-argument",
+                "-Werror",
+                "-x",
+                language,
+                "-c",
+            ];
+            let words: Vec<&str> = [standard].into_iter().chain(flags).collect();
+            if let Built::Refused(why) =
+                build(folder.path(), compiler, &words, source.to_str().expect("a name"))
+            {
+                panic!("{compiler} {arguments}: {why}");
             }
         }
     }

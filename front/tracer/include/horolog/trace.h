@@ -211,7 +211,19 @@ static inline uint64_t horolog_word_wide_(struct horolog_at_most_64_bits value) 
 	_Generic((argument), _Bool: b, unsigned char: u, unsigned short: u, unsigned int: u, unsigned long: u,         \
 		 unsigned long long: u, char: i, signed char: i, short: i, int: i, long: i, long long: i, float: f,    \
 		 double: f, struct horolog_string *: s, default: p HOROLOG_WIDE_(w))
-#define HOROLOG_TYPE_(argument) HOROLOG_BY_TYPE_(argument, 1, 2, 3, 4, 5, 6, 0)
+/* What has no letter is told here, before the compiler tells it of a parameter in this header: a structure, a union, `long double`
+ * and other floating points that are no double, a complex number, and an integer of 128 bits. Arrays and functions are addresses.
+ * The classes are those of gcc's typeclass.h: 8 real, 9 complex, 12 record, 13 union. */
+#define HOROLOG_IS_ADDRESS_(argument)                                                                                  \
+	(__builtin_classify_type(argument) != 8 && __builtin_classify_type(argument) != 9 &&                           \
+	 __builtin_classify_type(argument) != 12 && __builtin_classify_type(argument) != 13)
+#define HOROLOG_TAKEN_(argument)                                                                                       \
+	sizeof(struct {                                                                                                \
+		char no;                                                                                               \
+		_Static_assert(HOROLOG_BY_TYPE_(argument, 1, 1, 1, 1, HOROLOG_IS_ADDRESS_(argument), 1, 0),            \
+			       "a trigger takes bool, integers of at most 64 bits, float, double, pointers and HOROLOG_STRING"); \
+	})
+#define HOROLOG_TYPE_(argument) (HOROLOG_BY_TYPE_(argument, 1, 2, 3, 4, 5, 6, 0) + 0 * (int)HOROLOG_TAKEN_(argument))
 #define HOROLOG_WORD_(argument)                                                                                        \
 	(HOROLOG_BY_TYPE_(argument, horolog_word_unsigned_, horolog_word_unsigned_, horolog_word_signed_,              \
 			  horolog_word_double_, horolog_word_pointer_, horolog_word_string_, horolog_word_wide_)(argument))
