@@ -102,6 +102,7 @@ pub(crate) fn unknown(system: &System, why: String) -> Analysis {
         servers: Vec::new(),
         devices: Vec::new(),
         processors: Vec::new(),
+        reasons: Vec::new(),
         notes: vec![why],
     }
 }

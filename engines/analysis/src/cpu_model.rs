@@ -221,6 +221,16 @@ impl CpuModel {
         Some(model)
     }
 
+    /// The processor where every task that one server serves has at least this `bcet`, or its wcet where that is less; `None` where the
+    /// server has no capacity, or the numbers are left.
+    pub(crate) fn with_least_bcet(&self, server: usize, least: u64) -> Option<CpuModel> {
+        let mut model = self.clone();
+        let own = model.servers.get_mut(server)?;
+        own.queue.iter_mut().for_each(|task| task.bcet = task.bcet.max(least.min(task.bare_wcet)));
+        let capacity = own.kind.capacity()?;
+        model.with_capacity(server, capacity.budget.as_ns(), capacity.period.as_ns())
+    }
+
     /// Puts what the kernel serves above all tasks; `None` where that leaves the numbers.
     fn reserve(&mut self) -> Option<()> {
         self.interferences.truncate(self.measured);

@@ -91,7 +91,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
     let mut servers: Vec<Option<ServerVerdict>> = vec![None; resolved.servers().len()];
     let (mut devices, mut served) = (Vec::new(), Vec::new());
     let mut processors = Vec::new();
-    let mut notes = Vec::new();
+    let (mut notes, mut reasons) = (Vec::new(), Vec::new());
     for cpu in resolved.platform().cpus.iter() {
         if let Some(why) = beyond::why_on(&resolved, cpu) {
             for (id, _) in resolved.tasks_on(cpu) {
@@ -133,7 +133,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
         for (task, verdict) in model.tasks.iter().zip(verdicts) {
             tasks[task.id.index()] = Some(verdict);
         }
-        let options = &options.for_each_server_of(model.servers.len());
+        let (whole, options) = (options, &options.for_each_server_of(model.servers.len()));
         let known = server::Known::default();
         for (index, server) in model.servers.iter().enumerate() {
             for (id, verdict) in server::soft_verdicts(&model, index, resolved.policy(), &known, options)? {
@@ -145,6 +145,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             servers[server.id.index()] =
                 Some(server::server_verdict(&resolved, &model, index, &known, options)?);
         }
+        reasons.extend(server::short_jobs::reasons(&resolved, &model, whole)?);
         let mut here = driver::verdicts(&resolved, &model, &served, options);
         if waits {
             notes.push(format!(
@@ -183,6 +184,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
         servers: servers.into_iter().flatten().collect(),
         devices: devices.clone(),
         processors,
+        reasons,
         notes,
     })
 }

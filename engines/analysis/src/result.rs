@@ -212,6 +212,9 @@ pub struct Analysis {
     pub devices: Vec<DeviceVerdict>,
     /// Tests that answer for a whole processor at once.
     pub processors: Vec<ProcessorVerdict>,
+    /// Why something is not proved, in words, where one value of the file is the reason: with another one it would be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
     /// What a reader should know about the results, in words.
     pub notes: Vec<String>,
 }

@@ -33,6 +33,7 @@ pub(crate) mod largest;
 pub(crate) mod place;
 pub mod promotion;
 pub mod queue;
+pub(crate) mod short_jobs;
 pub mod size;
 pub mod sizing;
 pub mod slack;

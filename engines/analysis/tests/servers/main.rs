@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
 mod edges;
+mod short_jobs;
 
 use horolog_analysis::arrival_curve::ArrivalCurve;
 use horolog_analysis::cpu_model::InterruptLoad;

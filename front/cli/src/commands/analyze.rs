@@ -392,6 +392,7 @@ fn table(system: &System, proof: &Proof, priorities: &[Derived]) {
     if let Some(without) = without_costs {
         costs::print_without(analysis, without);
     }
+    output::notes(&analysis.reasons);
     output::notes(&analysis.notes);
     output::notes(&proof.costs.notes);
 }

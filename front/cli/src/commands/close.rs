@@ -174,6 +174,7 @@ fn print(result: &LoopResult) {
     if let Some(found) = &result.verified {
         verify::print(found);
     }
+    output::notes(&result.proof.analysis.reasons);
     output::notes(&result.notes);
     outln!("report: {}", result.report.display());
 }
