@@ -98,7 +98,7 @@ pub(crate) fn soft_late(
 }
 
 /// The system and its processor with this capacity in the file; `None` where no such system exists.
-fn applied(system: &System, id: ServerId, budget: u64, period: u64) -> Option<(System, CpuModel)> {
+pub(crate) fn applied(system: &System, id: ServerId, budget: u64, period: u64) -> Option<(System, CpuModel)> {
     let mut draft = system.to_draft();
     let server = &mut draft.servers[id.index()];
     let capacity = Capacity { budget: Span::from_ns(budget), period: Span::from_ns(period) };

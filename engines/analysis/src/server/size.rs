@@ -1,10 +1,10 @@
 //! How large a server of a system may be: for its own period, and the best of all candidate periods.
 
-use super::applied::{largest_that_stands, soft_late};
+use super::applied::{applied, largest_that_stands, soft_late};
 use super::largest::{Largest, NONE_SAFE};
 use super::sizing::candidates;
-use super::supply::Serve;
-use super::verdict::{HighPlace, Known, service_of};
+use super::supply::Serve as _;
+use super::verdict::{HighPlace, Known, queued, service_of, soft_verdicts};
 use super::{CpuServer, NoAnswer};
 use crate::arrival_curve::ArrivalCurve;
 use crate::assignment::resolve_priorities;
@@ -12,7 +12,7 @@ use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
 use crate::options::Options;
 use crate::result::{LargestBudget, Schedulable};
-use horolog_model::{ServerId, System};
+use horolog_model::{ServerId, System, TaskId};
 use horolog_time::Span;
 use num_bigint::BigUint;
 use num_rational::Ratio;
@@ -54,8 +54,9 @@ pub struct ServerSize {
     pub candidates: usize,
     /// The candidate with the largest share of the processor.
     pub best_share: Option<PeriodSize>,
-    /// The candidate with the least response bound of one job that finds the queue empty and executes for the longest
-    /// wcet that the server serves.
+    /// The candidate with the least response bound, as [`crate::analyze`] proves it with that budget and period: the longest of the
+    /// bounds of the tasks that the server serves. Where no candidate bounds all of them, the one with the least bound of one job that
+    /// finds the queue empty and executes for the longest wcet that the server serves; `task` and `test` are `None` then.
     pub best_response: Option<PeriodSize>,
     /// What a reader should know, in words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -76,7 +77,13 @@ pub struct PeriodSize {
     pub exact_ns: Option<String>,
     /// Budget over period in parts per billion, rounded down.
     pub share_ppb: u64,
-    /// The job's wcet, for the best response.
+    /// For the best response, the task with the longest bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// For the best response, the test that gives that bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<&'static str>,
+    /// The job's wcet with the platform's costs, for the best response.
     #[serde(rename = "work_ns", skip_serializing_if = "Option::is_none")]
     pub work: Option<Span>,
     /// Its bound, for the best response.
@@ -179,6 +186,8 @@ impl Sizing<'_> {
         let server: &CpuServer = &self.model.servers[self.index];
         let work = server.queue.iter().map(|task| task.wcet).max().unwrap_or(1);
         let (mut share, mut unanswered) = (None, 0_usize);
+        // A bound of all jobs is better than any of one job alone.
+        let rank = |row: &PeriodSize| (row.task.is_none(), row.response);
         for &period in periods {
             let Ok(found) = self.largest(period)? else {
                 unanswered += 1;
@@ -191,17 +200,15 @@ impl Sizing<'_> {
                 exact_ns: found.exact.map(|ratio| ratio.to_string()),
                 share_ppb: u64::try_from(u128::from(found.budget) * 1_000_000_000 / u128::from(period))
                     .unwrap_or(u64::MAX),
+                task: None,
+                test: None,
                 work: None,
                 response: None,
             };
-            if found.budget > 0
-                && let Some(response) = self.response(found.budget, period, work)
+            if let Some(bounded) = self.bounded(&row, work)?
+                && size.best_response.as_ref().is_none_or(|best| rank(&bounded) <= rank(best))
             {
-                let better = size.best_response.as_ref().and_then(|best| best.response);
-                if better.is_none_or(|best| response <= best) {
-                    let (work, response) = (Some(Span::from_ns(work)), Some(response));
-                    size.best_response = Some(PeriodSize { work, response, ..row.clone() });
-                }
+                size.best_response = Some(bounded);
             }
             if share.as_ref().is_none_or(|best| own.cmp(best) != Ordering::Less) {
                 (share, size.best_share) = (Some(own), Some(row));
@@ -216,20 +223,46 @@ impl Sizing<'_> {
         Ok(())
     }
 
-    /// The bound of one job of `work` that finds the queue empty.
-    fn response(&self, budget: u64, period: u64, work: u64) -> Option<Span> {
-        let model = self.model.with_capacity(self.index, budget, period)?;
-        let (service, ..) = service_of(&model.servers[self.index])?;
-        let high = HighPlace::new(
-            &model,
-            self.index,
-            self.system.policy(),
-            service,
-            &Known::default(),
-            self.options,
-        )
-        .ok()?;
-        let effort = &mut { self.options.effort };
+    /// A size with the bound that holds with it; `None` where none does.
+    fn bounded(&self, row: &PeriodSize, work: u64) -> Result<Option<PeriodSize>, AnalysisError> {
+        let (budget, period) = (row.budget.as_ns(), row.period.as_ns());
+        let Some((system, model)) = applied(self.system, self.model.servers[self.index].id, budget, period)
+        else {
+            return Ok(None);
+        };
+        let options = &self.options.for_each_server_of(model.servers.len());
+        let verdicts = soft_verdicts(&model, self.index, system.policy(), &Known::default(), options)?;
+        let wcet = |id: TaskId| {
+            let of_task = model.servers[self.index].queue.iter().find(|task| task.id == id);
+            of_task.map(|task| Span::from_ns(task.wcet))
+        };
+        let longest = verdicts.iter().max_by_key(|(id, verdict)| (verdict.response, wcet(*id)));
+        let all = verdicts.iter().all(|(_, verdict)| verdict.response.is_some());
+        if let Some((id, verdict)) = longest.filter(|_| all) {
+            return Ok(Some(PeriodSize {
+                task: Some(verdict.name.clone()),
+                test: Some(verdict.test),
+                work: wcet(*id),
+                response: verdict.response,
+                ..row.clone()
+            }));
+        }
+        let response = self.one_job(&model, options);
+        Ok(response.map(|response| PeriodSize {
+            work: Some(Span::from_ns(work)),
+            response: Some(response),
+            ..row.clone()
+        }))
+    }
+
+    /// The bound of one job of the longest wcet that finds the queue empty.
+    fn one_job(&self, model: &CpuModel, options: &Options) -> Option<Span> {
+        let server = &model.servers[self.index];
+        let (service, ..) = service_of(server)?;
+        let policy = self.system.policy();
+        let high = HighPlace::new(model, self.index, policy, service, &Known::default(), options).ok()?;
+        let effort = &mut { options.effort };
+        let work = queued(server).into_iter().map(|task| task.wcet).max()?;
         let done = high.supply(effort).and_then(|supply| supply.finish(u128::from(work), effort)).ok()?;
         u64::try_from(done).ok().map(Span::from_ns)
     }

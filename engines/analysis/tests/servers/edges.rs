@@ -39,7 +39,7 @@ fn utilisation_bounds_are_applied_where_no_server_takes_part() {
     assert_eq!(verdicts(&format!("{background}{polling}")), [Verdict::Unknown; 2]);
 }
 
-/// The best response is that of the longest job that the server serves, wherever it stands in the file.
+/// The best response is that of the longest job that the server serves, wherever it stands in the file, behind the others.
 #[test]
 fn the_best_response_counts_the_longest_job_of_a_queue() {
     for tasks in [["long", "short"], ["short", "long"]] {
@@ -54,8 +54,9 @@ fn the_best_response_counts_the_longest_job_of_a_queue() {
         let system = read(&text);
         let id = system.server_ids().next().unwrap();
         let best = size_server(&system, id, ms(10), &Options::default()).unwrap().best_response.unwrap();
-        // A budget of 5 ms: the job just misses a poll and is served at the next one.
-        assert_eq!((best.work, best.response), (ms(5), ms(15)), "{tasks:?}");
+        // Both may come at once: 6 ms of work below two jobs of 5 ms, whichever is last.
+        assert_eq!((best.work, best.response), (ms(5), ms(16)), "{tasks:?}");
+        assert_eq!(best.task.as_deref(), Some("long"), "{tasks:?}");
     }
 }
 

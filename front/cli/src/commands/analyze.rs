@@ -317,9 +317,15 @@ fn size_in_words(size: &ServerSize) {
     }
     if let Some(best) = &size.best_response {
         outln!(
-            "  best response: {}; a job of {} that finds the queue empty is done within {}",
+            "  best response: {}; {} is done within {}",
             share(best),
-            output::optional(best.work),
+            match (&best.task, best.test) {
+                (Some(task), Some(test)) => format!("every job (test {test}, `{task}` has the longest bound)"),
+                _ => format!(
+                    "nothing bounds all jobs; one of {} that finds the queue empty",
+                    output::optional(best.work)
+                ),
+            },
             output::optional(best.response)
         );
     }
