@@ -320,7 +320,8 @@ fn size_in_words(size: &ServerSize) {
             "  best response: {}; {} is done within {}",
             share(best),
             match (&best.task, best.test) {
-                (Some(task), Some(test)) => format!("every job (test {test}, `{task}` has the longest bound)"),
+                (Some(task), Some(test)) =>
+                    format!("every job (test {test}, `{task}` has the longest bound)"),
                 _ => format!(
                     "nothing bounds all jobs; one of {} that finds the queue empty",
                     output::optional(best.work)
