@@ -8,6 +8,7 @@ use crate::result::{Check, Class};
 use crate::verifier::Verifier;
 use horolog_time::Span;
 use horolog_trace::{Kind, Record};
+use std::collections::BTreeSet;
 
 /// Threads of these names serve horolog itself: their time is the machine's cost, not a disturbance.
 const OWN_PREFIX: &str = "horolog";
@@ -148,14 +149,15 @@ impl Verifier {
         }
     }
 
-    /// A thread that ended within a job was ended by its own code where others go on. Where the threads of all tasks ended, the process did, and
-    /// the trace does not tell through whom.
+    /// A thread that ended within a job was ended by its own code where others are known to go on. Where the threads of all tasks ended, or
+    /// records were lost, the process may have, and the trace does not tell through whom.
     pub(crate) fn judge_ended_threads(&mut self) {
         let ended = std::mem::take(&mut self.ended_threads);
+        let tasks: BTreeSet<usize> = ended.iter().map(|&(task, ..)| task).collect();
         let goes_on = |task: usize| {
             let model = &self.model.tasks[task];
             let is_seen = self.cpus[model.cpu].kernel && self.tasks[task].last_arrival.is_some();
-            !model.is_command && is_seen && !ended.iter().any(|&(other, ..)| other == task)
+            !model.is_command && is_seen && !tasks.contains(&task)
         };
         let is_told = !self.lossy() && (0..self.tasks.len()).any(goes_on);
         let end = self.now;
@@ -167,7 +169,7 @@ impl Verifier {
                 false => (
                     Class::CannotTell,
                     format!(
-                        "the thread of {name} ended within job {number}, as those of the other tasks did: the trace does not tell what ended the process"
+                        "the thread of {name} ended within job {number}, and no thread of another task is known to have gone on: the trace does not tell what ended it"
                     ),
                 ),
             };

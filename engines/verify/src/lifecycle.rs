@@ -603,11 +603,19 @@ impl Verifier {
         }
     }
 
+    fn is_given_a_class(&self, task: usize) -> bool {
+        let model = &self.model.tasks[task];
+        self.model.is_real_time && !model.is_observed && !model.thread.is_driver
+    }
+
+    /// Whether the thread of a task has another class than the run gave it, by its own code.
+    pub(crate) fn has_its_own_class(&self, task: usize) -> bool {
+        self.is_given_a_class(task) && self.tasks[task].class != ThreadClass::AsGiven
+    }
+
     /// Horolog gives every thread of a run a real-time class and its priority until its last job has ended: only its own code takes it away.
     fn check_class(&mut self, task: usize, job: &Job) {
-        let model = &self.model.tasks[task];
-        let is_given = self.model.is_real_time && !model.is_observed && !model.thread.is_driver;
-        if !is_given || !self.cpus[model.cpu].kernel {
+        if !self.is_given_a_class(task) || !self.cpus[self.model.tasks[task].cpu].kernel {
             return;
         }
         self.report.apply(Check::RealTime);

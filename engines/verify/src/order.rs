@@ -1,7 +1,6 @@
 //! Checks of time that passes: who has the processor, who waits for it.
 
 use crate::again::Broken;
-use crate::job::ThreadClass;
 use crate::judged::Reason;
 use crate::model::Stretches;
 use crate::processor::{Occupant, Open};
@@ -135,7 +134,7 @@ impl Verifier {
             // It wants no processor until it wakes.
             return None;
         }
-        if self.tasks[top].class != ThreadClass::AsGiven {
+        if self.has_its_own_class(top) {
             // Its own code has put its thread below others; its end is a finding of its own.
             return None;
         }

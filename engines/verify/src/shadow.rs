@@ -9,7 +9,7 @@
 
 use crate::costs_seen::CostsSeen;
 use crate::decisions::Decisions;
-use crate::job::{OWN_PRIORITY, ThreadClass};
+use crate::job::OWN_PRIORITY;
 use crate::judge::{Candidate, Question};
 use crate::judged::Reason;
 use crate::processor::Occupant;
@@ -351,7 +351,7 @@ impl Verifier {
         let runs = as_task(stretch.actual);
         stretch.withdrawn = decisions.withdrawn(end).since(stretch.withdrawn);
         let Some(task) = stretch.wanted.map(TaskId::index).or(runs) else { return };
-        if stretch.wanted.is_some() && self.tasks[task].class != ThreadClass::AsGiven {
+        if stretch.wanted.is_some() && self.has_its_own_class(task) {
             // The kernel went by the class that the task's own code has given it, which is a finding of its own.
             self.compared[cpu].count_not_judged(length);
             return self.breach_of(task, (stretch.since, end), length, OWN_PRIORITY);

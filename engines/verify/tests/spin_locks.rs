@@ -267,7 +267,7 @@ fn under_edf_a_job_that_spins_keeps_its_processor_and_a_remote_holder_keeps_none
     let system = text(10);
     let records = simulated(&system, 0);
     assert_eq!(verified(&system, &records).findings, []);
-    // While `again` holds the lock, nobody waits for it on the other processor: the order there is that of deadlines.
+    // While `again` holds the lock, no job waits for it on the other processor: the order there is that of deadlines.
     let swapped: Vec<Record> = records
         .iter()
         .map(|record| match record.task {
@@ -316,7 +316,7 @@ fn a_job_that_cannot_be_preempted_is_waited_for() {
     }
 }
 
-/// Behind a loss it is not known which job holds what, and nobody is accused of it.
+/// Behind a loss it is not known which job holds what, and no job is accused of it.
 #[test]
 fn no_loss_makes_a_lock_wrong() {
     let mut random = Random::new(29);

@@ -59,7 +59,7 @@ fn records(file: &str, text: &str) -> (System, Vec<Record>) {
 const TRIES: usize = 4;
 
 /// Runs a file through the loop, whose verification finds nothing against the model; its records. Where the host disturbed every run the
-/// last one may have late jobs of which nobody can tell why, and has nothing worse.
+/// last one may have late jobs whose cause cannot be told, and has nothing worse.
 fn looped(text: &str) -> (System, Vec<Record>) {
     let mut verification = Value::Null;
     for attempt in 1..=TRIES {

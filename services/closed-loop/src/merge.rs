@@ -43,7 +43,7 @@ impl TaskThreads {
 /// Where the merged records go.
 pub(crate) trait Target {
     /// The run has started: the head of its trace, and which thread serves which task.
-    fn begin(&mut self, header: Header, tasks: TaskThreads);
+    fn begin(&mut self, header: Header, threads: TaskThreads);
     /// The executive's next record.
     fn own(&mut self, record: Record);
     /// The kernel's next event.

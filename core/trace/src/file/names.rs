@@ -15,7 +15,7 @@ struct Named<T> {
 /// No file has this number.
 const NEVER: u32 = u32::MAX;
 
-/// Threads, or events, in the order in which they were defined. Whoever records knows them by these places, in every file of a
+/// Threads, or events, in the order in which they were defined. The recorder knows them by these places, in every file of a
 /// recording; a file numbers those that it names itself, without a gap.
 #[derive(Debug)]
 pub(super) struct Names<T> {

@@ -438,7 +438,7 @@ fn a_successor_names_what_its_records_refer_to() {
     next.record(kernel(12, Kind::KernelWakeup, threads[1], 3));
     next.record(kernel(13, Kind::KernelStarve, 999, threads[5]));
     next.rename_thread(threads[1], "renamed");
-    // A new one; one that nobody refers to; one that was never defined.
+    // A new one; one that no record refers to; one that was never defined.
     let late = next.define_thread(200, "late", None);
     next.define_thread(201, "silent", None);
     next.record(kernel(14, Kind::KernelBlock, late, u64::from(b'S')));

@@ -216,7 +216,7 @@ impl<W: Write> Writer<W> {
         number
     }
 
-    /// The number in this file of the thread that whoever records calls `thread`; one that was never defined is nobody's.
+    /// The number in this file of the thread that the recorder calls `thread`; one that was never defined stays as it is.
     #[inline]
     fn thread_here(&mut self, thread: u64, time: Instant) -> u64 {
         match usize::try_from(thread).ok().filter(|place| *place < self.threads.len()) {

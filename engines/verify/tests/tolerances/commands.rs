@@ -108,22 +108,29 @@ fn a_late_arrival_while_the_processor_stood_still_is_the_machines() {
     finds(&found, &expected);
 }
 
+/// A thread of no task.
+const FOREIGN: u64 = 9;
+
+/// The first job of "high" gets the processor at 1 ms, loses it to another thread for `taken`, and has executed `executed` in all at its end.
+fn kept_away(executed: u64, taken: u64) -> Vec<Record> {
+    let mut records = jobs(&[MS]);
+    records.truncate(records.len() - 2);
+    let end = MS + executed + taken;
+    records.extend([
+        switch(MS + MS / 2, 1, FOREIGN),
+        switch(MS + MS / 2 + taken, FOREIGN, 1),
+        Record { value: executed, ..at(end, Kind::Completion, 0, 0, executed) },
+        switch(end, 1, 0),
+    ]);
+    records
+}
+
 #[test]
 fn a_program_that_another_thread_keeps_beyond_its_next_time_is_not_accused_of_that() {
-    /// Of no task.
-    const FOREIGN: u64 = 9;
     // Its first job gets the processor at 1 ms, loses it to another thread for `taken`, and has executed `executed` in all at its end,
     // behind 11 ms; it sleeps then until 21 ms.
     let found = |executed: u64, taken: u64| {
-        let mut records = jobs(&[MS]);
-        records.truncate(records.len() - 2);
-        let end = MS + executed + taken;
-        records.extend([
-            switch(MS + MS / 2, 1, FOREIGN),
-            switch(MS + MS / 2 + taken, FOREIGN, 1),
-            Record { value: executed, ..at(end, Kind::Completion, 0, 0, executed) },
-            switch(end, 1, 0),
-        ]);
+        let mut records = kept_away(executed, taken);
         records.extend(woken(21 * MS, 1, MS));
         let mut found = measured(&long(program), &[], &records);
         found.findings.retain(|one| one.check == Check::Arrival);
@@ -145,18 +152,9 @@ fn a_program_that_another_thread_keeps_beyond_its_next_time_is_not_accused_of_th
 
 #[test]
 fn a_program_that_is_kept_beyond_its_next_time_may_do_two_jobs_in_one() {
-    const FOREIGN: u64 = 9;
     // The job arrives at 1 ms and its next one at 11 ms; wcet 2 ms, and 5 us are the tolerance of execution.
     let found = |executed: u64, taken: u64| {
-        let mut records = jobs(&[MS]);
-        records.truncate(records.len() - 2);
-        let end = MS + executed + taken;
-        records.extend([
-            switch(MS + MS / 2, 1, FOREIGN),
-            switch(MS + MS / 2 + taken, FOREIGN, 1),
-            Record { value: executed, ..at(end, Kind::Completion, 0, 0, executed) },
-            switch(end, 1, 0),
-        ]);
+        let records = kept_away(executed, taken);
         let mut found = measured(&long(program), &[], &records);
         found.findings.retain(|one| one.check == Check::Execution);
         found
@@ -310,12 +308,12 @@ fn a_thread_that_ends_within_its_job_was_not_preempted() {
     records.extend([at(3 * MS, Kind::Start, 1, 0, 0), at(5 * MS, Kind::Completion, 1, 0, 2 * MS)]);
     records.push(switch(5 * MS, 2, 0));
     finds(&measured(&long(own), &[], &records), &[of_job(ModelViolated, Check::MissingJob, "high", 0)]);
-    // Where the other thread ends too, the process did, and anybody may have ended it.
+    // Where the other thread ends too, the process did, and any of them may have ended it.
     let mut all = records.clone();
     all.push(Record { task: 1, ..kernel(5 * MS, Kind::KernelBlock, 2, u64::from(b'X')) });
     let found = measured(&long(own), &[], &all);
     finds(&found, &[of_job(CannotTell, Check::MissingJob, "high", 0)]);
-    assert!(found.findings[0].message.contains("does not tell what ended the process"));
+    assert!(found.findings[0].message.contains("does not tell what ended it"));
     // So may a loss hide that it did.
     let mut lossy = records.clone();
     lossy.push(kernel(6 * MS, Kind::Lost, 9, 1));
