@@ -24,7 +24,10 @@ fn systems() -> u64 {
 /// Whether a kind needs more than servers below the roots of single processors in one mode.
 fn is_beyond_servers(kind: Kind) -> bool {
     matches!(kind, Kind::Tree | Kind::Cluster | Kind::Modes | Kind::Table | Kind::TreeModes | Kind::Links)
-        || matches!(kind, Kind::Locks | Kind::TreeLocks | Kind::Overruns | Kind::ModeOverruns)
+        || matches!(
+            kind,
+            Kind::Locks | Kind::TreeLocks | Kind::LocalLocks | Kind::Overruns | Kind::ModeOverruns
+        )
 }
 
 fn agree(kind: Kind) {
@@ -187,6 +190,11 @@ fn locks() {
 #[test]
 fn locks_in_trees() {
     agree(Kind::TreeLocks);
+}
+
+#[test]
+fn protocols_of_one_processor() {
+    agree(Kind::LocalLocks);
 }
 
 #[test]

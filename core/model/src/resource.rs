@@ -14,6 +14,12 @@ pub enum Protocol {
     Msrp,
     /// The same, but who waits spins at the spin priority of its processor (the flexible spin-lock model).
     Fslm,
+    /// Local: nothing preempts a job that holds it.
+    NonPreemptive,
+    /// Local: who finds it taken is suspended, and its holder stands at the priority of the most important job that waits.
+    Inheritance,
+    /// Local: who finds it taken is suspended, and nothing keeps others from preempting its holder.
+    None,
 }
 
 /// At which priority jobs of a processor spin for resources under [`Protocol::Fslm`].
@@ -118,12 +124,27 @@ pub(crate) fn spin_ceiling(tasks: &[Task], resources: &[Resource], cpu: CpuId) -
 
 impl Protocol {
     /// The words of the system file.
-    pub const WORDS: [&'static str; 3] = ["ceiling", "msrp", "fslm"];
+    pub const WORDS: [&'static str; 6] = ["ceiling", "msrp", "fslm", "non-preemptive", "inheritance", "none"];
+
+    const ALL: [Protocol; 6] =
+        [Self::Ceiling, Self::Msrp, Self::Fslm, Self::NonPreemptive, Self::Inheritance, Self::None];
 
     /// Whether it serialises jobs of several processors, who spin while they wait.
     #[must_use]
     pub const fn is_global(self) -> bool {
         matches!(self, Self::Msrp | Self::Fslm)
+    }
+
+    /// Whether a job that finds it taken is suspended, as a rule: others run meanwhile, and the most important one that waits gets it next.
+    #[must_use]
+    pub const fn suspends(self) -> bool {
+        matches!(self, Self::Inheritance | Self::None)
+    }
+
+    /// Whether its sections may lie within others, and around them.
+    #[must_use]
+    pub const fn may_nest(self) -> bool {
+        matches!(self, Self::Ceiling | Self::NonPreemptive)
     }
 
     /// The word of the system file.
@@ -133,13 +154,16 @@ impl Protocol {
             Self::Ceiling => "ceiling",
             Self::Msrp => "msrp",
             Self::Fslm => "fslm",
+            Self::NonPreemptive => "non-preemptive",
+            Self::Inheritance => "inheritance",
+            Self::None => "none",
         }
     }
 
     /// What a word of the system file names.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Protocol> {
-        [Self::Ceiling, Self::Msrp, Self::Fslm].into_iter().find(|it| it.word() == word)
+        Self::ALL.into_iter().find(|it| it.word() == word)
     }
 }
 

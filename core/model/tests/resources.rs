@@ -73,6 +73,48 @@ fn names_and_processors() {
 }
 
 #[test]
+fn protocols_of_one_processor() {
+    let bus = |protocol: &str| {
+        format!("[[resource]]\nname = \"bus\"\nprotocol = \"{protocol}\"\n[[resource]]\nname = \"log\"\n")
+    };
+    let user = |cpu: u32| task(&format!("t{cpu}"), cpu, &section("bus", "0 ms", "1 ms"));
+    let edf = |text: &str| {
+        let text = text.replace("priority = 1\n", "");
+        let text = format!("[system]\nname = \"r\"\npolicy = \"edf\"\n{text}");
+        file::read(&text, "r.toml", &[]).map(|_| ()).map_err(|errors| errors.to_string())
+    };
+    for protocol in ["non-preemptive", "inheritance", "none"] {
+        let bus = bus(protocol);
+        let system = read(&[&user(0), &bus]).expect("valid");
+        assert_eq!(system.resources()[0].protocol.word(), protocol);
+        let printed = file::print(&system);
+        assert_eq!(file::read(&printed, "printed", &[]).expect("valid").0, system, "{printed}");
+        refused(&[&user(0), &user(1), &bus], "is held on another CPU, too, and its protocol is local");
+        let server = "[[server]]\nname = \"s\"\nkind = \"polling\"\nbudget = \"2 ms\"\nperiod = \"5 ms\"\npriority = 2\ntasks = [\"t0\"]\n";
+        let served = user(0).replace("priority = 1\n", "");
+        refused(
+            &[&served, &bus, server],
+            &format!("resources with `protocol = \"{protocol}\"` below servers"),
+        );
+        let mode = "[[mode]]\nname = \"m\"\n";
+        refused(&[&user(0), &bus, mode], &format!("`{protocol}` beside modes is not there yet"));
+        // One unit of overlap, and none.
+        let apart = section("bus", "0 ms", "1 ms") + &section("log", "1 ms", "1 ms");
+        assert!(read(&[&task("a", 0, &apart), &bus]).is_ok(), "{protocol}");
+        let within = section("bus", "0 ms", "1.000001 ms") + &section("log", "1 ms", "0.000001 ms");
+        let (nested, edf) = (read(&[&task("a", 0, &within), &bus]), edf(&format!("{}{bus}", user(0))));
+        if protocol == "non-preemptive" {
+            assert!(nested.is_ok() && edf.is_ok(), "{edf:?}");
+        } else {
+            let nested = nested.expect_err("nested");
+            assert!(nested.contains("this protocol knows no nesting"), "{nested}");
+            let edf = edf.expect_err("under EDF");
+            assert!(edf.contains(&format!("`{protocol}` needs fixed priorities")), "{edf}");
+        }
+    }
+}
+
+#[test]
 fn what_does_not_know_of_resources_is_refused() {
     let user = section("bus", "0 ms", "1 ms");
     let soft = |kind: &str| {

@@ -484,13 +484,20 @@ impl<'a> MachineBuilder<'a> {
             waiting: VecDeque::with_capacity(users),
             ceilings: match resource.protocol {
                 Protocol::Ceiling => ceilings.map(ceiling).collect(),
-                Protocol::Msrp | Protocol::Fslm => Box::default(),
+                Protocol::Msrp
+                | Protocol::Fslm
+                | Protocol::NonPreemptive
+                | Protocol::Inheritance
+                | Protocol::None => Box::default(),
             },
             spins: match resource.protocol {
-                Protocol::Ceiling => None,
+                Protocol::Ceiling | Protocol::NonPreemptive | Protocol::Inheritance | Protocol::None => None,
                 Protocol::Msrp => Some(Spins::Highest),
                 Protocol::Fslm => Some(Spins::AtPriority),
             },
+            keeps: matches!(resource.protocol, Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive),
+            suspends: resource.protocol.suspends(),
+            inherits: resource.protocol == Protocol::Inheritance,
         }
     }
 

@@ -1,10 +1,14 @@
-//! Resources under the local immediate ceiling (decision 0009): who holds what, and the choice while something is held.
+//! Resources (decisions 0009, 0018 and 0019): who holds what, and the choice while something is held.
 //!
+//! Under the local immediate ceiling, this is what a held resource changes.
 //! On the path from the root to a holder, every node below two children of which somebody uses the resource sees its ceiling in
 //! its own order. Under fixed priorities the child with the holder is *lifted* to it; under EDF jobs that have not begun are *gated*
 //! by it (the stack resource policy). Both change who is chosen and nothing else: demand, budgets and charges are what they are
 //! without. So a processor on which nothing is held is chosen for as always, and one on which something is held goes through
 //! [`Machine::pick_while_held`].
+//!
+//! Other protocols concern tasks directly below a root alone. A job that nothing may preempt stands before all there. Under inheritance a holder
+//! stands before its equals at the priority of the most important job that waits.
 
 use crate::desired::Rejected;
 use crate::dispatcher::{Dispatcher, Key, NONE, NodePolicy};
@@ -36,6 +40,12 @@ pub(crate) struct Resource {
     pub(crate) ceilings: Box<[Ceiling]>,
     /// How jobs wait for it where it is a spin lock across processors (decision 0018); `None`: they are suspended.
     pub(crate) spins: Option<Spins>,
+    /// Whether nothing preempts its holder.
+    pub(crate) keeps: bool,
+    /// Whether the most important job that waits gets it next, and not the one that has waited longest.
+    pub(crate) suspends: bool,
+    /// Whether its holder stands at the priority of the most important job that waits.
+    pub(crate) inherits: bool,
 }
 
 /// At which priority jobs spin for a resource.
@@ -128,15 +138,16 @@ impl Machine {
         Ok(())
     }
 
-    /// The job of a task unlocks a resource; who has waited longest for it gets it, and is ready.
+    /// The job of a task unlocks a resource; of those that wait for it the next one gets it, and is ready.
     pub(crate) fn unlock(&mut self, task: TaskId, resource: u32, now: Instant) -> Result<(), Rejected> {
         self.leaves.get(task.index()).ok_or(Rejected::Unknown)?;
         let lock = self.locks.resources.get_mut(resource as usize).ok_or(Rejected::Unknown)?;
         if lock.holder != task.0 {
             return Err(Rejected::NotHeld);
         }
-        let (finishes, next) = (lock.finishes, lock.waiting.pop_front());
-        lock.holder = next.unwrap_or(NONE);
+        let finishes = lock.finishes;
+        let next = self.take_next(resource);
+        self.locks.resources[resource as usize].holder = next.unwrap_or(NONE);
         self.leaves[task.index()].count_held(finishes, false);
         if let Some(next) = next {
             // It has it before anybody looks who goes on in debt.
@@ -154,6 +165,34 @@ impl Machine {
         }
         self.propagate(node, now);
         next.map_or(Ok(()), |next| self.wake(TaskId(next), now))
+    }
+
+    /// Who gets a resource next of those that wait for it, who are fewer by that one then.
+    fn take_next(&mut self, resource: u32) -> Option<u32> {
+        let lock = &self.locks.resources[resource as usize];
+        if !lock.suspends {
+            return self.locks.resources[resource as usize].waiting.pop_front();
+        }
+        let mut places = 0..lock.waiting.len();
+        let first = places.next()?;
+        let level = |place: usize| self.own_level(lock.waiting[place]);
+        // Of equals the one that has waited longest.
+        let first = places.fold(first, |best, place| if level(place) < level(best) { place } else { best });
+        self.locks.resources[resource as usize].waiting.remove(first)
+    }
+
+    /// How important a task is below its node, by its own priority; less is more important.
+    fn own_level(&self, task: u32) -> u64 {
+        let leaf = &self.leaves[task as usize];
+        u64::from(self.nodes[leaf.node as usize].layout.level_end[leaf.position as usize])
+    }
+
+    /// How a task's job stands by those that wait for what it holds; see [`Machine::lifted`].
+    fn inherited(&self, entity: u32) -> Option<u64> {
+        let leaf = self.leaves.get(entity as usize)?;
+        let held = self.locks.resources.iter().filter(|lock| lock.inherits && lock.holder == entity);
+        let waiting = held.flat_map(|lock| &lock.waiting).filter(|_| leaf.holds > 0);
+        waiting.map(|&task| 2 * self.own_level(task) - 1).min()
     }
 
     fn take_resource(&mut self, task: TaskId, resource: u32, now: Instant) {
@@ -389,10 +428,11 @@ impl Machine {
             return own;
         }
         let above = self.ceilings_at(node).filter(|&(_, holder)| self.is_above(entity, holder));
-        above.map(|(ceiling, _)| 2 * ceiling - 1).fold(own, u64::min)
+        let lifted = above.map(|(ceiling, _)| 2 * ceiling - 1).fold(own, u64::min);
+        self.inherited(entity).map_or(lifted, |inherited| inherited.min(lifted))
     }
 
-    /// How a task's job stands that spins for a lock or holds one.
+    /// How a task's job stands that spins for a lock, or holds what nothing preempts it from.
     fn spin_standing(&self, entity: u32) -> Option<u64> {
         let leaf = self.leaves.get(entity as usize)?;
         if let Some(lock) = self.locks.resources.get(leaf.spins_for as usize) {
@@ -400,8 +440,8 @@ impl Machine {
             let own = self.locks.spin_at.get(usize::from(leaf.processor)).copied();
             return Some(own.filter(|_| spins_low).unwrap_or(BEFORE_ALL));
         }
-        let holds = leaf.holds > 0
-            && self.locks.resources.iter().any(|lock| lock.spins.is_some() && lock.holder == entity);
+        let holds =
+            leaf.holds > 0 && self.locks.resources.iter().any(|lock| lock.keeps && lock.holder == entity);
         holds.then_some(BEFORE_ALL)
     }
 

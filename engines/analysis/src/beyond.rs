@@ -7,7 +7,7 @@
 use crate::error::AnalysisError;
 use crate::result::{Analysis, Schedulable, TaskVerdict, TestResult, Verdict};
 use crate::spin_locks;
-use horolog_model::{CpuId, Policy, Preemption, PriorityAssignment, System, Task, TaskId};
+use horolog_model::{CpuId, Policy, Preemption, PriorityAssignment, Protocol, System, Task, TaskId};
 
 /// The name that stands for a test where there is none.
 pub(crate) const NO_TEST: &str = "none";
@@ -38,13 +38,25 @@ pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
     } else {
         match system.tasks_on(cpu).find(|(_, task)| is_rigid(task)) {
             Some((_, rigid)) => format!("not beside `{}`, which cannot be preempted anywhere", rigid.name),
-            None => spin_locks::unbounded(system, cpu)?,
+            None => spin_locks::unbounded(system, cpu).or_else(|| inversion(system, cpu))?,
         }
     };
     Some(format!(
         "no test knows of `resource.{}` on CPU {}: blocking by sections is bounded for preemptive tasks under fixed priorities, \
          {beside}; the file can be simulated and run",
         section.resource, cpu.0
+    ))
+}
+
+/// A resource whose holder less important tasks than those that wait for it may preempt.
+fn inversion(system: &System, cpu: CpuId) -> Option<String> {
+    let mut sections = system.tasks_on(cpu).flat_map(|(_, task)| &task.sections);
+    let protocol = |name: &str| system.find_resource(name).map(|place| system.resources()[place].protocol);
+    let open = sections.find(|section| protocol(&section.resource) == Some(Protocol::None))?;
+    Some(format!(
+        "not with `protocol = \"none\"`, which `{}` has: tasks that use no resource keep its holder, and who waits for it, from the \
+         processor (priority inversion)",
+        open.resource
     ))
 }
 

@@ -19,7 +19,9 @@ use crate::server::CpuServer;
 use crate::server::place::top_place;
 use crate::spin_locks::{Spinning, SpinsAt};
 use crate::waiting::{self, Waiting};
-use horolog_model::{CpuId, Device, DeviceService, Preemption, Priority, SegmentGraph, System, Task, TaskId};
+use horolog_model::{
+    CpuId, Device, DeviceService, Preemption, Priority, Protocol, SegmentGraph, System, Task, TaskId,
+};
 use std::collections::BTreeMap;
 
 /// The longest time that the model may hold, so that sums of two never wrap a `u64`.
@@ -94,6 +96,8 @@ pub struct CpuTask {
     pub sections: Vec<Held>,
     /// How long a job spins at most for locks that jobs of other processors hold, ns; `wcet` has it in it.
     pub spin: u64,
+    /// How often a job may be suspended until a resource is unlocked; `wcet` has the context switches in it.
+    pub lock_waits: u64,
     /// How its jobs wait for devices; `wcet` then has the answers in it, once they are bounded.
     pub waiting: Option<Waiting>,
 }
@@ -103,6 +107,8 @@ pub struct CpuTask {
 pub struct Held {
     /// The place of the resource in the system.
     pub resource: usize,
+    /// How the resource is given to jobs.
+    pub protocol: Protocol,
     /// What a job has executed when it locks, ns.
     pub from: u64,
     /// How much it executes until it unlocks, ns.
@@ -277,6 +283,7 @@ impl CpuModel {
         let tied = self.tasks.iter().filter(|task| task.is_periodic && task.offset.is_some());
         let free = !self.has_costs
             && !self.has_spin_locks()
+            && !self.has_lock_waits()
             && self.interferences.is_empty()
             && self.drivers.is_empty();
         free && self.tasks.iter().all(unlisted) && tied.count() <= 1
@@ -286,6 +293,21 @@ impl CpuModel {
     #[must_use]
     pub fn has_sections(&self) -> bool {
         self.tasks.iter().any(|task| !task.sections.is_empty())
+    }
+
+    /// Under what the sections of local resources block, where none of them suspends who waits.
+    pub(crate) fn how_sections_block(&self) -> &'static str {
+        let mut held = self.tasks.iter().flat_map(|task| &task.sections);
+        match held.any(|held| held.protocol == Protocol::NonPreemptive) {
+            true => "under the immediate ceiling or without preemption",
+            false => "under the immediate ceiling",
+        }
+    }
+
+    /// Whether jobs of a task may be suspended until a resource is unlocked.
+    #[must_use]
+    pub fn has_lock_waits(&self) -> bool {
+        self.tasks.iter().any(|task| task.lock_waits > 0)
     }
 
     /// Whether jobs of a task hold spin locks, which jobs of other processors use as well.
@@ -381,6 +403,7 @@ impl CpuTask {
             is_soft: device.is_soft,
             sections: Vec::new(),
             spin: 0,
+            lock_waits: 0,
             waiting: None,
         })
     }
@@ -399,12 +422,17 @@ impl CpuTask {
         within(arrival.jitter(), "jitter")?;
         let bare_wcet = task.wcet.as_ns();
         // A switch to the job and one from it, and as many for each wait within it.
-        let turns = waiting::waits(system, &task.name).count() as u64 + 1;
+        let protocol = |section: &horolog_model::Section| {
+            system.find_resource(&section.resource).map(|place| system.resources()[place].protocol)
+        };
+        let suspends = |section: &&horolog_model::Section| protocol(section).is_some_and(Protocol::suspends);
+        let lock_waits = task.sections.iter().filter(suspends).count() as u64;
+        let turns = waiting::waits(system, &task.name).count() as u64 + lock_waits + 1;
         let both = context_switch.checked_mul(2 * turns).ok_or_else(|| too_long("context switch"))?;
         let held = |section: &horolog_model::Section| {
             let (from, length) = (section.from.as_ns(), section.length.as_ns());
             let resource = *resources.get(section.resource.as_str())?;
-            Some(Held { resource, from, length, spin: spinning.wait(resource) })
+            Some(Held { resource, protocol: protocol(section)?, from, length, spin: spinning.wait(resource) })
         };
         let sections: Vec<Held> = task.sections.iter().filter_map(held).collect();
         let mut waits = sections.iter().filter_map(|held| held.spin).map(|(wait, _)| wait);
@@ -447,6 +475,7 @@ impl CpuTask {
             is_soft: task.is_soft,
             sections,
             spin,
+            lock_waits,
             waiting,
         })
     }

@@ -201,7 +201,7 @@ impl<'a> Terms<'a> {
     fn work_of(&mut self, kind: TermKind, task: &CpuTask, count: u128) -> Result<(), AnalysisError> {
         let count = narrow(count)?;
         let work = count.checked_mul(task.bare_wcet).ok_or_else(|| too_long("interference"))?;
-        self.switches += 2 * u128::from(count) * u128::from(task.suspensions() + 1);
+        self.switches += 2 * u128::from(count) * u128::from(task.turns());
         let who = (kind != TermKind::OwnWork).then_some(task.name.as_str());
         self.add(kind, who, Some(count), work);
         let spin = count.checked_mul(task.spin).ok_or_else(|| too_long("waits for spin locks"))?;
@@ -239,10 +239,11 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
     let switch = cpu.context_switch;
     let closed = !task.shape.preemptive && crate::fixed_priority::blocking(cpu, index)? == 0;
     let mut terms = Terms::new(cpu);
+    // A segment may block at each turn, a section once.
     let turns = task.suspensions() + 1;
-    terms.switches += u128::from(3 * turns - 1);
+    terms.switches += u128::from(turns - 1 + 2 * task.turns());
     let answers = task.waiting.as_ref().and_then(Waiting::total).unwrap_or(0);
-    let work = worst.ending.before + worst.ending.last - 2 * turns * switch - answers - task.spin;
+    let work = worst.ending.before + worst.ending.last - 2 * task.turns() * switch - answers - task.spin;
     terms.add(TermKind::OwnWork, None, Some(1), work);
     terms.add(TermKind::Spinning, Some(&task.name), Some(1), task.spin);
     terms.jobs(TermKind::EarlierJobs, index, u128::from(worst.own_jobs - 1))?;
@@ -255,7 +256,7 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
         let priority = priority_of(other)?;
         let (is_above, is_below) =
             (priority.is_more_important_than(own), own.is_more_important_than(priority));
-        if is_above || !is_below && (task.waiting.is_some() || other.waiting.is_some()) {
+        if is_above || !is_below && (task.may_wait() || other.may_wait()) {
             let (x, arrival) = (u128::from(worst.start), other.seen().0);
             let count = if closed { arrival.closed(x) } else { arrival.half_open(x) };
             let kind = if is_above { TermKind::Interference } else { TermKind::EqualPriority };

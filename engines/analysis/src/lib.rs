@@ -118,11 +118,18 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
                  itself costs is not in the bounds, and sensitivity is not explored",
                 cpu.0
             ));
+        } else if model.has_lock_waits() {
+            notes.push(format!(
+                "cpu {}: under inheritance a section of each less important task, and one of each resource, may block once a busy \
+                 period; what locking itself costs is not in the bounds",
+                cpu.0
+            ));
         } else if model.has_sections() {
             notes.push(format!(
-                "cpu {}: sections block under the immediate ceiling, at most once a busy period: bounds are in continuous time, \
+                "cpu {}: sections block {}, at most once a busy period: bounds are in continuous time, \
                  and what locking itself costs is not in them",
-                cpu.0
+                cpu.0,
+                model.how_sections_block()
             ));
         }
         let waits = waiting::has_waits(&model);

@@ -79,7 +79,11 @@ impl Spinning {
 fn spins_at(system: &System, cpu: CpuId, resource: usize) -> SpinsAt {
     let priority = match system.resources()[resource].protocol {
         Protocol::Fslm => system.spin_priority(cpu),
-        Protocol::Msrp | Protocol::Ceiling => None,
+        Protocol::Msrp
+        | Protocol::Ceiling
+        | Protocol::NonPreemptive
+        | Protocol::Inheritance
+        | Protocol::None => None,
     };
     priority.map_or(SpinsAt::Highest, SpinsAt::Priority)
 }

@@ -124,9 +124,19 @@ impl Waiting {
 }
 
 impl CpuTask {
+    /// Whether a job may wait, and come back behind its equals.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.waiting.is_some() || self.lock_waits > 0
+    }
+
     /// How often a job suspends itself.
     pub(crate) fn suspensions(&self) -> u64 {
         self.waiting.as_ref().map_or(0, |waiting| waiting.answers.len() as u64)
+    }
+
+    /// How often a job comes to the processor at most, were nobody more important there.
+    pub(crate) fn turns(&self) -> u64 {
+        self.suspensions() + self.lock_waits + 1
     }
 
     /// When its execution comes and how much, as others see it.

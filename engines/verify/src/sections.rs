@@ -1,7 +1,7 @@
 //! Sections that hold resources (decision 0009): who holds what by the records, and what that means for the order of jobs.
 //!
 //! A resource has one holder, its sections are those of the file and take no longer than it says, and whoever waits longest gets it
-//! next. Under fixed priorities a job that holds a resource stands as high as the most important task that uses it, under EDF a job
+//! next, or the most important one, as its protocol says. Under fixed priorities a job that holds a resource stands as high as the most important task that uses it, under EDF a job
 //! that has not begun may be kept back by what another one holds. Nothing of the scheduling machine is used.
 
 use crate::again::plan::What;
@@ -36,8 +36,8 @@ struct Resource {
     /// Whether a holder goes on where its budget ends.
     finishes: bool,
     holder: Option<Holder>,
-    /// The tasks whose jobs wait for it, the longest wait first.
-    waiting: VecDeque<usize>,
+    /// The jobs that wait for it, the longest wait first.
+    waiting: VecDeque<Waiting>,
     /// Whether it is known who holds it.
     is_known: bool,
     /// Since when no job holds it.
@@ -48,8 +48,27 @@ impl Resource {
     /// A job that nothing is known of has got it or let go of it: who holds it is not known any more.
     fn forget(&mut self, task: usize) {
         (self.holder, self.is_known) = (None, false);
-        self.waiting.retain(|&waiting| waiting != task);
+        self.waiting.retain(|waiting| waiting.task != task);
     }
+
+    /// Who gets it next of those that wait, and how long that one has waited, by the place in the list.
+    fn next(&self, priority: impl Fn(usize) -> i64) -> Option<Waiting> {
+        let first = *self.waiting.front()?;
+        if !self.protocol.suspends() {
+            return Some(first);
+        }
+        let more_important = |best: Waiting, &other: &Waiting| {
+            if priority(other.task) > priority(best.task) { other } else { best }
+        };
+        Some(self.waiting.iter().fold(first, more_important))
+    }
+}
+
+/// A job that is suspended until it gets a resource.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    task: usize,
+    since: u64,
 }
 
 /// A job that waits for a spin lock: since when, and what it had executed then and had been interrupted for.
@@ -182,7 +201,7 @@ impl Verifier {
         let spun = self.resources.spinning[task].take().filter(|spun| spun.place == place);
         self.alone_on_its_processor(record, task, place);
         let already_holds = self.holds_anything(task);
-        let waited = self.resources.all[place].waiting.iter().position(|&waiting| waiting == task);
+        let waited = self.resources.all[place].waiting.iter().position(|waiting| waiting.task == task);
         let Some(job) = self.head(record, task) else { return self.resources.all[place].forget(task) };
         if let Some(Spinning { so_far: (executed, interrupted), .. }) = spun {
             // What it has spun is none of what it executes.
@@ -201,8 +220,8 @@ impl Verifier {
             let since = self.resources.spinning[other].map_or(0, |spinning| spinning.since);
             !is_spin_lock || since.saturating_add(stamping) < came
         };
-        let next = self.resources.all[place].waiting.front().copied();
-        let next = next.filter(|other| *other == task || came_before(other));
+        let next = self.resources.all[place].next(|task| self.model.tasks[task].priority);
+        let next = next.map(|next| next.task).filter(|other| *other == task || came_before(other));
         let resource = &mut self.resources.all[place];
         let before = resource.holder.replace(Holder { task, job: record.job, since: now, so_far });
         let free_since =
@@ -221,7 +240,11 @@ impl Verifier {
             let message = format!("{locks}, which {} holds", self.name_of(holder.task));
             self.resource_finding(task, record.job, message);
         } else if let Some(next) = next.filter(|&next| next != task) {
-            let message = format!("{locks}, for which {} has waited longer", self.name_of(next));
+            let next = self.name_of(next);
+            let message = match self.resources.all[place].protocol.suspends() {
+                true => format!("{locks}, for which {next} waits and goes first"),
+                false => format!("{locks}, for which {next} has waited longer"),
+            };
             self.resource_finding(task, record.job, message);
         } else if waited.is_none() && state != State::Running {
             self.misfit(record, state);
@@ -263,7 +286,7 @@ impl Verifier {
         let (state, so_far) = (job.state, (job.executed, job.interrupted));
         job.was_lifted = true;
         self.check_choice_at_lock(task);
-        self.resources.all[place].waiting.push_back(task);
+        self.resources.all[place].waiting.push_back(Waiting { task, since: now });
         self.resources.spinning[task] = Some(Spinning { place, since: now, so_far });
         self.enter_section(task, place);
         if state != State::Running {
@@ -379,7 +402,7 @@ impl Verifier {
     pub(crate) fn wait_for(&mut self, record: &Record, task: usize, cpu: usize) {
         if let Some(place) = self.resource_of(record, task) {
             let resource = &mut self.resources.all[place];
-            resource.waiting.push_back(task);
+            resource.waiting.push_back(Waiting { task, since: self.now });
             let is_held = resource.holder.is_some_and(|holder| holder.task != task);
             if !is_held && resource.is_known {
                 let message = format!(
@@ -420,7 +443,7 @@ impl Verifier {
         self.resources.spinning[task] = None;
         for place in 0..self.resources.all.len() {
             let resource = &mut self.resources.all[place];
-            resource.waiting.retain(|&waiting| waiting != task);
+            resource.waiting.retain(|waiting| waiting.task != task);
             if resource.holder.is_none_or(|holder| (holder.task, holder.job) != (task, job)) {
                 continue;
             }
@@ -439,13 +462,18 @@ impl Verifier {
         let lifts = |resource: &Resource| match resource.protocol {
             Protocol::Ceiling => resource.users.iter().map(|&user| self.model.tasks[user].priority).max(),
             // Nothing preempts who holds one.
-            Protocol::Msrp | Protocol::Fslm => Some(i64::MAX),
+            Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => Some(i64::MAX),
+            Protocol::Inheritance => {
+                resource.waiting.iter().map(|waiting| self.model.tasks[waiting.task].priority).max()
+            }
+            Protocol::None => None,
         };
         let lifted = held.filter_map(lifts).fold(own, i64::max);
         match self.resources.spinning[task].map(|spinning| self.resources.all[spinning.place].protocol) {
             Some(Protocol::Fslm) => lifted.max(self.resources.spin_priorities[task]),
             Some(Protocol::Msrp) => i64::MAX,
-            Some(Protocol::Ceiling) | None => lifted,
+            Some(Protocol::Ceiling | Protocol::NonPreemptive | Protocol::Inheritance | Protocol::None)
+            | None => lifted,
         }
     }
 
@@ -461,7 +489,8 @@ impl Verifier {
                     is_its_servers
                         || holder == running && resource.users.iter().any(|&user| self.is_soft(user))
                 }
-                Protocol::Msrp | Protocol::Fslm => holder == running,
+                Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => holder == running,
+                Protocol::Inheritance | Protocol::None => false,
             }
         })
     }
@@ -489,6 +518,9 @@ impl Verifier {
                     is_held && (resource.users.contains(&task) || resource.users.iter().any(reaches))
                 }
                 // What other processors hold keeps nothing back here; who waits for it does.
+                Protocol::NonPreemptive => is_held,
+                // Under EDF nothing is held by these.
+                Protocol::Inheritance | Protocol::None => false,
                 Protocol::Msrp | Protocol::Fslm => {
                     resource.holder.is_some_and(|holder| is_beside(holder.task)) || spins(place)
                 }
@@ -500,6 +532,11 @@ impl Verifier {
     pub(crate) fn lifted_since(&self, task: usize) -> u64 {
         let holders = self.resources.all.iter().filter_map(|resource| resource.holder);
         let held = holders.filter(|holder| holder.task == task).map(|holder| holder.since);
+        let inherits = |resource: &&Resource| {
+            resource.protocol == Protocol::Inheritance && self.resources.is_held_by(resource, task)
+        };
+        let inherited = self.resources.all.iter().filter(inherits).flat_map(|resource| &resource.waiting);
+        let held = held.chain(inherited.map(|waiting| waiting.since));
         let spins = self.resources.spinning[task].map(|spinning| spinning.since);
         held.chain(spins).max().unwrap_or(0)
     }

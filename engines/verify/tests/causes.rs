@@ -295,6 +295,6 @@ fn in_trees() {
 
 #[test]
 fn with_resources() {
-    agree(&[Drawn::Locks, Drawn::TreeLocks], "sim");
-    agree(&[Drawn::Locks], "linux");
+    agree(&[Drawn::Locks, Drawn::TreeLocks, Drawn::LocalLocks], "sim");
+    agree(&[Drawn::Locks, Drawn::LocalLocks], "linux");
 }

@@ -33,7 +33,7 @@ fn without_findings(kind: Kind, but: &[Check]) {
 
 #[test]
 fn trees_time_tables_and_locks() {
-    for kind in [Kind::Tree, Kind::Table, Kind::Locks, Kind::TreeLocks] {
+    for kind in [Kind::Tree, Kind::Table, Kind::Locks, Kind::TreeLocks, Kind::LocalLocks] {
         without_findings(kind, &[]);
     }
 }

@@ -35,7 +35,7 @@ fn drawn(kind: Drawn, count: u64) -> impl Iterator<Item = (System, Vec<Record>)>
 
 #[test]
 fn simulated_locks_have_no_findings() {
-    for kind in [Drawn::Locks, Drawn::TreeLocks] {
+    for kind in [Drawn::Locks, Drawn::TreeLocks, Drawn::LocalLocks] {
         let (mut count, mut waits) = (0, 0);
         for (index, (system, records)) in drawn(kind, 4_000).enumerate() {
             let result = verified(&system, &records);
@@ -319,4 +319,97 @@ low_priority = "none"
         has(&said, Check::Resource, "second job 0 locks bus, for which first has waited longer"),
         "{said:#?}"
     );
+}
+
+/// `low` and `high` share the bus, `next` too; `middle` uses nothing.
+fn local(protocol: &str) -> System {
+    let text = format!(
+        r#"
+[system]
+name = "local"
+[[resource]]
+name = "bus"
+protocol = "{protocol}"
+[[task]]
+name = "low"
+period = "200 ns"
+wcet = "20 ns"
+priority = 1
+[[task.section]]
+resource = "bus"
+from = "2 ns"
+length = "12 ns"
+[[task]]
+name = "next"
+period = "200 ns"
+wcet = "5 ns"
+offset = "4 ns"
+priority = 2
+[[task.section]]
+resource = "bus"
+from = "1 ns"
+length = "2 ns"
+[[task]]
+name = "high"
+period = "200 ns"
+wcet = "5 ns"
+offset = "8 ns"
+priority = 9
+[[task.section]]
+resource = "bus"
+from = "1 ns"
+length = "2 ns"
+[[task]]
+name = "middle"
+period = "200 ns"
+wcet = "30 ns"
+offset = "10 ns"
+priority = 5
+"#
+    );
+    horolog_model::file::read(&text, "local.toml", &[]).unwrap_or_else(|errors| panic!("{errors}")).0
+}
+
+/// The trace of each protocol holds against its own file, and is found against every other one's.
+#[test]
+fn a_trace_under_one_protocol_of_a_processor_is_none_under_another() {
+    let protocols = ["none", "inheritance", "non-preemptive"];
+    for own in protocols {
+        let records = simulated(&local(own), 400).expect("it is simulated");
+        for other in protocols {
+            let result = verified(&local(other), &records);
+            let found = found(&result);
+            if own == other {
+                assert_eq!(
+                    (result.verdict, &found[..]),
+                    (Verdict::Holds, &[][..]),
+                    "{own}: {:?}",
+                    result.notes
+                );
+                continue;
+            }
+            assert_eq!(result.verdict, Verdict::ModelViolated, "{own} as {other}: {found:#?}");
+            let said = match (own, other) {
+                ("none", "inheritance") => "middle job 0 ran for",
+                (_, "non-preemptive") => "which is more important",
+                // The holder goes on where a more important job should run.
+                _ => "ran for",
+            };
+            assert!(has(&found, Check::PriorityInversion, said), "{own} as {other}: {found:#?}");
+        }
+    }
+}
+
+/// Two jobs wait for one resource: the more important one has it first, however long it has waited.
+#[test]
+fn who_is_more_important_is_next_under_inheritance() {
+    let system = local("inheritance");
+    let records = simulated(&system, 200).expect("it is simulated");
+    let lock =
+        records.iter().position(|record| (record.kind, record.task) == (Kind::Lock, 2)).expect("its lock");
+    let mut wrong = records[..=lock].to_vec();
+    wrong[lock].task = 1;
+    let said = found(&verified(&system, &wrong));
+    let what = "next job 0 locks bus, for which high waits and goes first";
+    assert!(has(&said, Check::Resource, what), "{said:#?}");
 }

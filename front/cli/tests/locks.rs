@@ -1,4 +1,4 @@
-//! `horolog loop` on tasks that share a resource: the ceiling holds on real threads under fixed priorities, under EDF, and with the
+//! `horolog loop` on tasks that share a resource: each protocol does what it says; the ceiling holds on real threads under fixed priorities, under EDF, and with the
 //! holder in a server whose budget ends inside its section.
 
 mod common;
@@ -76,6 +76,7 @@ fn looped(text: &str) -> (System, Vec<Record>) {
             true if text.contains("fslm") => {
                 "spin locks: a job waits for one section of each other processor"
             }
+            true if text.contains("inheritance") => "under inheritance a section of each less important task",
             true => "sections block under the immediate ceiling",
             false => "resource.bus",
         };
@@ -152,6 +153,38 @@ fn spin_locks_hold_across_processors() {
         let held = sections(&system, &records, "logger");
         let begun = begun_within(&system, &records, "urgent", &held, &[Kind::Start, Kind::Resume]);
         assert_eq!(begun, 0, "{priority}");
+    }
+}
+
+/// `high` asks for the bus while `low` holds it, and `middle` and `urgent`, which use nothing, come within the section.
+fn inverted(protocol: &str) -> String {
+    let at = |priority: u32, offset: u32| format!("priority = {priority}\noffset = \"{offset} ms\"");
+    HEAD.replace("POLICY", "fixed-priority")
+        .replace("name = \"bus\"", &format!("name = \"bus\"\nprotocol = \"{protocol}\""))
+        + &task("low", 40, 10, &at(1, 0), Some((1, 7)))
+        + &task("high", 40, 3, &at(5, 4), Some((1, 1)))
+        + &task("middle", 40, 6, &at(3, 6), None)
+        + &task("urgent", 40, 1, &at(9, 7), None)
+}
+
+#[test]
+fn protocols_of_one_processor_hold() {
+    let Some(_alone) = real_time() else { return };
+    for protocol in ["none", "inheritance", "non-preemptive"] {
+        let (system, records) = looped(&inverted(protocol));
+        let held = sections(&system, &records, "low");
+        assert!(held.len() >= 40, "{protocol}: {} sections", held.len());
+        let high = system.find_task("high").expect("a task").0;
+        let waits = records.iter().filter(|it| it.task == high && it.kind == Kind::Suspend).count();
+        assert_eq!(waits >= 40, protocol != "non-preemptive", "{protocol}: {waits} waits");
+        let begun = |name: &str| begun_within(&system, &records, name, &held, &[Kind::Start]);
+        let (high, middle, urgent) = (begun("high"), begun("middle"), begun("urgent"));
+        // Who waits had the processor first; what is more important goes first but for `non-preemptive`.
+        match protocol {
+            "none" => assert!(high >= 40 && middle >= 40 && urgent >= 40, "{high} {middle} {urgent}"),
+            "inheritance" => assert!(high >= 40 && middle == 0 && urgent >= 40, "{high} {middle} {urgent}"),
+            _ => assert_eq!((high, middle, urgent), (0, 0, 0)),
+        }
     }
 }
 

@@ -66,11 +66,13 @@ pub enum Kind {
     Overruns,
     /// Changes of modes, some of them asked for by jobs that execute longer than their wcet.
     ModeOverruns,
+    /// Resources under the protocols of one processor, beside servers of any kind.
+    LocalLocks,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 24] = [
+    pub const ALL: [Kind; 25] = [
         Kind::FixedPriority,
         Kind::Edf,
         Kind::Background,
@@ -95,6 +97,7 @@ impl Kind {
         Kind::TreeLocks,
         Kind::Overruns,
         Kind::ModeOverruns,
+        Kind::LocalLocks,
     ];
 
     /// Its word on a command line.
@@ -123,6 +126,7 @@ impl Kind {
             Kind::Links => "links",
             Kind::Locks => "locks",
             Kind::TreeLocks => "tree-locks",
+            Kind::LocalLocks => "local-locks",
             Kind::Overruns => "overruns",
             Kind::ModeOverruns => "mode-overruns",
         }
@@ -159,6 +163,7 @@ pub fn short_system(seed: u64, index: u64, kind: Kind, end: u64) -> System {
         Kind::Links => links::draft(&mut random, end),
         Kind::Locks => locks::draft(&mut random, end),
         Kind::TreeLocks => locks::in_trees(&mut random, end),
+        Kind::LocalLocks => locks::of_one_processor(&mut random, end),
         Kind::Overruns => overruns::draft(&mut random, end),
         Kind::ModeOverruns => modes::with_overruns(&mut random, end),
         _ => beside_servers(&mut random, kind, end),

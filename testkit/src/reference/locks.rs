@@ -1,4 +1,4 @@
-//! Resources under the local immediate ceiling, from the words of decision 0009: who holds what, which places are lifted, who
+//! Resources of one processor, from the words of decisions 0009 and 0019: who holds what, which places are lifted, who
 //! has to wait for whom before he begins.
 
 use super::What;
@@ -92,7 +92,8 @@ impl Group<'_> {
             self.locks[section.resource].holder = None;
             self.note(now, What::Unlock(section.resource), 0, id);
             if !self.locks[section.resource].queue.is_empty() {
-                let mut next = self.locks[section.resource].queue.remove(0);
+                let first = self.first_of(section.resource);
+                let mut next = self.locks[section.resource].queue.remove(first);
                 self.locks[section.resource].holder = Some(next.id);
                 self.note(now, What::Lock(section.resource), 0, next.id);
                 next.order = self.next_order();
@@ -100,6 +101,19 @@ impl Group<'_> {
             }
             self.update(now);
         }
+    }
+
+    /// Which of those that wait for a resource gets it next.
+    fn first_of(&self, resource: usize) -> usize {
+        let queue = &self.locks[resource].queue;
+        let most = match self.system.resources()[resource].protocol {
+            Protocol::Inheritance | Protocol::None => {
+                queue.iter().map(|waiting| self.priorities[waiting.id.0]).max()
+            }
+            _ => None,
+        };
+        let is_first = |waiting: &Pending| most.is_none_or(|most| self.priorities[waiting.id.0] == most);
+        queue.iter().position(is_first).unwrap_or(0)
     }
 
     /// Sections that begin where the running job is begin now; whether there was one.
@@ -190,11 +204,21 @@ impl Group<'_> {
         let mut place = own;
         for (resource, holder) in self.held() {
             let users = self.users(node, resource);
+            if self.child_towards(node, holder.0) == Some(child) {
+                let waiting = &self.locks[resource].queue;
+                let most = waiting.iter().map(|waiting| Place::priority(self.priorities[waiting.id.0])).max();
+                match self.system.resources()[resource].protocol {
+                    Protocol::NonPreemptive => place = Place::FIRST,
+                    Protocol::Inheritance => place = place.max(most.map_or(own, Place::before_equals)),
+                    _ => {}
+                }
+            }
             if users.len() > 1 && self.child_towards(node, holder.0) == Some(child) {
                 let ceiling = match self.system.resources()[resource].protocol {
                     Protocol::Ceiling => users.iter().map(|&user| self.own_place_of(user)).max(),
                     // This simulator schedules one processor, and knows no spin locks.
                     Protocol::Msrp | Protocol::Fslm => None,
+                    Protocol::NonPreemptive | Protocol::Inheritance | Protocol::None => None,
                 };
                 place = place.max(ceiling.map_or(own, Place::before_equals));
             }
@@ -229,6 +253,15 @@ impl Group<'_> {
             return false;
         }
         nodes.push(0);
+        // A holder that waits for another resource is in nobody's way.
+        let is_kept_back = |(resource, holder): (usize, JobId)| {
+            self.system.resources()[resource].protocol == Protocol::NonPreemptive
+                && holder != pending.id
+                && self.pending.iter().any(|other| other.id == holder)
+        };
+        if self.held().any(is_kept_back) {
+            return false;
+        }
         pending.started
             || nodes.iter().filter(|&&node| self.nodes[node].order == Order::Edf).all(|&node| {
                 let Some(own) = self.child_towards(node, task) else { return true };
@@ -238,7 +271,8 @@ impl Group<'_> {
                     let theirs = self.child_towards(node, holder.0);
                     let ceiling = match self.system.resources()[resource].protocol {
                         Protocol::Ceiling => users.iter().map(|&user| self.relative_deadline(user)).min(),
-                        Protocol::Msrp | Protocol::Fslm => None,
+                        Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => None,
+                        Protocol::Inheritance | Protocol::None => None,
                     };
                     theirs.is_none()
                         || theirs == Some(own)

@@ -14,6 +14,8 @@ pub(super) struct Place {
 impl Place {
     /// The kernel's server, above everything.
     pub(super) const KERNELS: Place = Place { band: 4, importance: 0, before: false };
+    /// Nothing goes before it.
+    pub(super) const FIRST: Place = Place { band: 5, importance: 0, before: false };
     /// Soft jobs above every hard task, or between promoted and waiting ones.
     pub(super) const SOFT: Place = Place { band: 2, importance: 0, before: false };
     /// Below every task.

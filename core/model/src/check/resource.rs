@@ -62,10 +62,10 @@ impl Checker {
                 }
             }
             self.place_of_sections(task, path, forest);
-            self.spin_sections(task, path, forest);
+            self.sections_by_protocol(task, path, forest);
         }
         self.sections_in_modes(forest);
-        self.spin_protocols(forest);
+        self.protocols(forest);
     }
 
     /// One section, beside those that stand before it.

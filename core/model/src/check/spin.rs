@@ -1,4 +1,4 @@
-//! The rules of spin locks across processors (decision 0018).
+//! The rules of protocols beside the ceiling: spin locks across processors (decision 0018), and those of one processor (decision 0019).
 
 use super::forest::{Above, Forest};
 use super::{At, Checker};
@@ -6,13 +6,13 @@ use crate::{CpuId, Draft, Policy, Priority, PriorityAssignment, Protocol, SpinLe
 use std::collections::BTreeMap;
 
 impl Checker {
-    /// What a task with sections of `msrp` and `fslm` may have beside and around them.
-    pub(super) fn spin_sections(&mut self, task: &Task, path: &str, forest: &Forest<'_>) {
+    /// What a task with sections of other protocols than the ceiling may have beside and around them.
+    pub(super) fn sections_by_protocol(&mut self, task: &Task, path: &str, forest: &Forest<'_>) {
         let draft = forest.draft;
         let at = At::new(path, "section");
         let protocol = |name: &str| draft.resources.iter().find(|it| it.name == name).map(|it| it.protocol);
         for (place, section) in task.sections.iter().enumerate() {
-            let Some(own) = protocol(&section.resource).filter(|own| own.is_global()) else { continue };
+            let Some(own) = protocol(&section.resource).filter(|own| !own.may_nest()) else { continue };
             let overlaps = |other: &crate::Section| {
                 let (Some(end), Some(other_end)) = (section.end(), other.end()) else { return false };
                 section.from < other_end && other.from < end
@@ -20,7 +20,7 @@ impl Checker {
             let others = task.sections.iter().enumerate().filter(|&(other, _)| other != place);
             // Of two such sections the later one is told.
             let is_told =
-                |other: usize, name: &str| other < place || !protocol(name).is_some_and(Protocol::is_global);
+                |other: usize, name: &str| other < place || protocol(name).is_none_or(Protocol::may_nest);
             let nested = others.filter(|(_, other)| overlaps(other)).map(|(other, it)| (other, &it.resource));
             if let Some((_, other)) = nested.clone().find(|(other, name)| is_told(*other, name)) {
                 let reason = format!(
@@ -32,24 +32,44 @@ impl Checker {
                 self.fail(at.item(place), reason, remedy);
             }
         }
-        let uses = task.sections.iter().any(|it| protocol(&it.resource).is_some_and(Protocol::is_global));
-        if uses && !matches!(forest.above_task(&task.name), Above::Root | Above::Cluster(_)) {
+        let mut own = task.sections.iter().filter_map(|it| protocol(&it.resource));
+        let other = own.find(|&own| own != Protocol::Ceiling);
+        if let Some(other) = other
+            && !matches!(forest.above_task(&task.name), Above::Root | Above::Cluster(_))
+        {
+            let reason = match other.is_global() {
+                true => "spin locks below servers and schedulers are not there yet".to_owned(),
+                false => format!(
+                    "resources with `protocol = \"{}\"` below servers and schedulers are not there yet",
+                    other.word()
+                ),
+            };
             let remedy = "let the task stand below the root of its CPU, or use the protocol `ceiling`";
-            self.fail(at, "spin locks below servers and schedulers are not there yet", remedy);
+            self.fail(at, reason, remedy);
         }
     }
 
-    /// Resources that several processors use, by their protocol.
-    pub(super) fn spin_protocols(&mut self, forest: &Forest<'_>) {
+    /// What protocols need of the whole system.
+    pub(super) fn protocols(&mut self, forest: &Forest<'_>) {
         let draft = forest.draft;
         for (resource, path) in draft.resources.iter().zip(&forest.paths.resources) {
             if resource.protocol == Protocol::Fslm && draft.policy == Policy::Edf {
                 let reason = "`fslm` spins at a priority, and under EDF nothing has one";
                 self.fail(At::new(path, "protocol"), reason, "use `protocol = \"msrp\"`");
             }
-            if resource.protocol.is_global() && !draft.modes.is_empty() {
+            let word = resource.protocol.word();
+            if resource.protocol.suspends() && draft.policy != Policy::FixedPriority {
+                let reason = format!("`{word}` needs fixed priorities");
+                let remedy = "use the protocol `ceiling`, or `policy = \"fixed-priority\"`";
+                self.fail(At::new(path, "protocol"), reason, remedy);
+            }
+            if resource.protocol != Protocol::Ceiling && !draft.modes.is_empty() {
+                let reason = match resource.protocol.is_global() {
+                    true => "spin locks beside modes are not there yet".to_owned(),
+                    false => format!("`{word}` beside modes is not there yet"),
+                };
                 let remedy = "use the protocol `ceiling`, or remove the modes";
-                self.fail(At::new(path, "protocol"), "spin locks beside modes are not there yet", remedy);
+                self.fail(At::new(path, "protocol"), reason, remedy);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::level::Row;
 use super::priority_of;
 use crate::arrival_curve::ArrivalCurve;
-use crate::cpu_model::CpuModel;
+use crate::cpu_model::{CpuModel, CpuTask};
 use crate::error::AnalysisError;
 use crate::utilisation::RunningSum;
 use std::cmp::Reverse;
@@ -39,9 +39,9 @@ pub(crate) struct Known {
 }
 
 impl<'a> Levels<'a> {
-    /// `None` where a task waits within its jobs: then it is another one to each of the others.
+    /// `None` where a task may wait within its jobs: then it is another one to each of the others.
     pub(super) fn new(cpu: &'a CpuModel) -> Result<Option<Levels<'a>>, AnalysisError> {
-        if cpu.tasks.iter().any(|task| task.waiting.is_some()) {
+        if cpu.tasks.iter().any(CpuTask::may_wait) {
             return Ok(None);
         }
         let mut order = Vec::with_capacity(cpu.tasks.len());

@@ -286,7 +286,7 @@ pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, Analys
             continue;
         }
         // Whoever waits comes back behind its equals.
-        let waits = task.waiting.is_some() || other.waiting.is_some();
+        let waits = task.may_wait() || other.may_wait();
         if priority.is_more_important_than(own) || waits && !own.is_more_important_than(priority) {
             higher.push(row);
         } else if !own.is_more_important_than(priority) {
@@ -408,6 +408,7 @@ fn response_test(
     let least = (shared.keeps_exactness || window.is_some_and(|window| attained(cpu, index, window)))
         && !shared.sections.ends_above(index)?
         && !cpu.has_spin_locks()
+        && !cpu.has_lock_waits()
         && match variant {
             Variant::Exact => true,
             Variant::Uniform => level.blocking == 0,
@@ -490,6 +491,7 @@ fn name_of(cpu: &CpuModel, index: usize, variant: Variant) -> (&'static str, &'s
         Variant::Integer => ("fp-deferred-integer", "bril09"),
         Variant::Exact if task.waiting.is_some() => ("fp-suspending", "chen19"),
         Variant::Exact if cpu.has_spin_locks() => ("fp-spin-locks", "gai01"),
+        Variant::Exact if cpu.has_lock_waits() => ("fp-inheritance", "sha90"),
         Variant::Exact if cpu.has_sections() => ("fp-ceiling", "sha90"),
         Variant::Exact if task.shape.preemptive => ("fp-preemptive", "tindell94"),
         Variant::Exact if deferred => ("fp-deferred", "bril09"),

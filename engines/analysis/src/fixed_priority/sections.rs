@@ -1,6 +1,6 @@
-//! Blocking by sections under the immediate ceiling protocol, for preemptive tasks without servers.
+//! Blocking by sections, for preemptive tasks without servers.
 //!
-//! A job that holds a resource has the resource's ceiling as its priority, the most important priority among the tasks that use it. A less
+//! **Immediate ceiling.** A job that holds a resource has the resource's ceiling as its priority, the most important priority among the tasks that use it. A less
 //! important job can delay a task i only from within a section whose ceiling is at or above i; it must have locked before i's
 //! busy period began, and one job alone can have: while it has that ceiling no other less important one gets the processor.
 //! So B_i is one section, the longest of such:
@@ -12,7 +12,20 @@
 //! Of nested sections each counts by its own ceiling, so the outer one counts where its ceiling reaches i. Source: `sha90` (at most
 //! one critical section); the ceiling that acts at once blocks as long as the one that acts when another locks.
 //!
-//! A spin lock (decision 0018) has no ceiling: a job that holds it stands above everybody, and one that waits for it stands at the spin
+//! A section that nothing preempts is one whose ceiling is the most important priority of its processor.
+//!
+//! **Inheritance.** A job that holds a resource stands at the priority of the most important job that waits for it. A less important job can delay i
+//! only from within a section that it has begun before i's busy period, on a resource that i or a more important task uses: with anything
+//! else it stays below i. Such sections do not nest, so each less important job has begun one at most, and each resource has one holder:
+//!
+//! ```text
+//! B_i = min { sum over less important tasks of their longest such section, sum over such resources of the longest such section on them }
+//! ```
+//!
+//! That is added to what ceilings and spin locks block. Each section of i under inheritance adds two context switches to i's execution: to the
+//! holder and back. Source: `sha90`, for sections that do not nest.
+//!
+//! **Spin locks.** A spin lock (decision 0018) has no ceiling: a job that holds it stands above everybody, and one that waits for it stands at the spin
 //! priority S of its processor. So every section of a less important task on one blocks, for tasks above S without the wait for it:
 //!
 //! ```text
@@ -31,7 +44,7 @@ use super::priority_of;
 use crate::cpu_model::{CpuModel, Held};
 use crate::error::AnalysisError;
 use crate::spin_locks::SpinsAt;
-use horolog_model::Priority;
+use horolog_model::{Priority, Protocol};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -64,12 +77,14 @@ pub(crate) struct Sections<'a> {
     longest_first: Vec<(Blocking, Priority, Priority)>,
     /// Those on spin locks, with the priority of their task.
     spinning: Vec<(Blocking, Priority)>,
+    /// Those under inheritance, with the priority of their task.
+    inherited: Vec<(Blocking, Priority)>,
 }
 
 impl<'a> Sections<'a> {
     pub(crate) fn of(cpu: &'a CpuModel) -> Result<Sections<'a>, AnalysisError> {
         let mut ceilings: BTreeMap<usize, Priority> = BTreeMap::new();
-        let (mut longest_first, mut spinning) = (Vec::new(), Vec::new());
+        let (mut longest_first, mut spinning, mut inherited) = (Vec::new(), Vec::new(), Vec::new());
         for (place, task) in cpu.tasks.iter().enumerate().filter(|(_, task)| !task.sections.is_empty()) {
             let own = priority_of(task)?;
             for &section in &task.sections {
@@ -77,18 +92,31 @@ impl<'a> Sections<'a> {
                 if own.is_more_important_than(*ceiling) {
                     *ceiling = own;
                 }
+                let blocking = Blocking { task: place, section };
                 if section.spin.is_some() {
-                    spinning.push((Blocking { task: place, section }, own));
-                    continue;
+                    spinning.push((blocking, own));
+                } else if section.protocol.suspends() {
+                    inherited.push((blocking, own));
+                } else {
+                    longest_first.push((blocking, own, own));
                 }
-                longest_first.push((Blocking { task: place, section }, own, own));
             }
+        }
+        let keeps = longest_first.iter().filter(|(it, ..)| it.section.protocol == Protocol::NonPreemptive);
+        let kept: Vec<usize> = keeps.map(|(it, ..)| it.section.resource).collect();
+        if !kept.is_empty() {
+            let mut most = longest_first[0].1;
+            for task in &cpu.tasks {
+                let own = priority_of(task)?;
+                most = if own.is_more_important_than(most) { own } else { most };
+            }
+            ceilings.extend(kept.into_iter().map(|resource| (resource, most)));
         }
         for (blocking, _, ceiling) in &mut longest_first {
             *ceiling = ceilings[&blocking.section.resource];
         }
         longest_first.sort_by_key(|(blocking, ..)| Reverse(blocking.section.length));
-        Ok(Sections { cpu, ceilings, longest_first, spinning })
+        Ok(Sections { cpu, ceilings, longest_first, spinning, inherited })
     }
 
     /// What blocks the task at `index`.
@@ -118,7 +146,31 @@ impl<'a> Sections<'a> {
                 worst = blocked;
             }
         }
+        worst.by.extend(self.inherited(own));
         Ok(worst)
+    }
+
+    /// What less important jobs execute at the priority of a task or above, since such jobs wait for them.
+    fn inherited(&self, own: Priority) -> Vec<(Blocking, u64)> {
+        let (mut by_task, mut by_resource) = (BTreeMap::new(), BTreeMap::new());
+        for &(one, priority) in &self.inherited {
+            let reaches = !own.is_more_important_than(self.ceilings[&one.section.resource]);
+            if !own.is_more_important_than(priority) || !reaches {
+                continue;
+            }
+            let keep_longest = |most: &mut Blocking| {
+                if one.section.length > most.section.length {
+                    *most = one;
+                }
+            };
+            by_task.entry(one.task).and_modify(keep_longest).or_insert(one);
+            by_resource.entry(one.section.resource).and_modify(keep_longest).or_insert(one);
+        }
+        let listed = |by: BTreeMap<usize, Blocking>| Blocked {
+            by: by.into_values().map(|one| (one, one.section.length)).collect(),
+        };
+        let (by_task, by_resource) = (listed(by_task), listed(by_resource));
+        if by_task.time() <= by_resource.time() { by_task.by } else { by_resource.by }
     }
 
     /// The longest local section that can block the task at `index` of tasks more important than `at`.

@@ -2,7 +2,7 @@
 
 use super::{Kind, beside_servers, ns, trees};
 use crate::Random;
-use horolog_model::{AtExhaustion, CpuId, Draft, Protocol, Resource, Section, Task};
+use horolog_model::{AtExhaustion, CpuId, Draft, Policy, Protocol, Resource, Section, Task};
 
 /// On processors with or without servers.
 pub(super) fn draft(random: &mut Random, end: u64) -> Draft {
@@ -23,6 +23,50 @@ pub(super) fn draft(random: &mut Random, end: u64) -> Draft {
     draft
 }
 
+/// Under the protocols of one processor, beside servers.
+pub(super) fn of_one_processor(random: &mut Random, end: u64) -> Draft {
+    let kinds = [
+        Kind::FixedPriority,
+        Kind::FixedPriority,
+        Kind::Edf,
+        Kind::Polling,
+        Kind::Deferrable,
+        Kind::Sporadic,
+        Kind::ConstantBandwidth,
+        Kind::Mixed,
+    ];
+    let kind = kinds[random.below(kinds.len() as u64) as usize];
+    let mut draft = beside_servers(random, kind, end);
+    let protocols: &[Protocol] = match draft.policy {
+        Policy::FixedPriority => {
+            &[Protocol::Ceiling, Protocol::NonPreemptive, Protocol::Inheritance, Protocol::None]
+        }
+        _ => &[Protocol::Ceiling, Protocol::NonPreemptive],
+    };
+    add_under(random, &mut draft, protocols);
+    // Other protocols than the ceiling belong below a root, and those that suspend do not nest.
+    let protocol_of = |draft: &Draft, name: &str| {
+        draft.resources.iter().find(|it| it.name == name).map_or(Protocol::Ceiling, |it| it.protocol)
+    };
+    for index in 0..draft.tasks.len() {
+        let is_served = draft.servers.iter().any(|server| server.tasks.contains(&draft.tasks[index].name));
+        let mut kept: Vec<Section> = Vec::new();
+        for section in std::mem::take(&mut draft.tasks[index].sections) {
+            let own = protocol_of(&draft, &section.resource);
+            let overlaps = |other: &&Section| {
+                section.from < other.end().unwrap_or(ns(0)) && Some(other.from) < section.end()
+            };
+            let nests = |other: &Section| own.may_nest() && protocol_of(&draft, &other.resource).may_nest();
+            let fits = kept.iter().filter(overlaps).all(nests);
+            if fits && (own == Protocol::Ceiling || !is_served) {
+                kept.push(section);
+            }
+        }
+        draft.tasks[index].sections = kept;
+    }
+    draft
+}
+
 /// In trees of schedulers.
 pub(super) fn in_trees(random: &mut Random, end: u64) -> Draft {
     let tables = [trees::Tables::No, trees::Tables::No, trees::Tables::BelowFixedPriorities];
@@ -32,14 +76,21 @@ pub(super) fn in_trees(random: &mut Random, end: u64) -> Draft {
     draft
 }
 
-/// One to three resources a processor, and sections in most of its tasks.
 fn add(random: &mut Random, draft: &mut Draft) {
+    add_under(random, draft, &[Protocol::Ceiling]);
+}
+
+/// One to three resources a processor, under one of these protocols each, and sections in most of its tasks.
+fn add_under(random: &mut Random, draft: &mut Draft, protocols: &[Protocol]) {
     for cpu in 0..draft.platform.cpus.iter().count() as u32 {
         let count = random.between(1, 3);
         for number in 0..count {
             draft.resources.push(Resource {
                 name: format!("resource-{cpu}-{number}"),
-                protocol: Protocol::Ceiling,
+                protocol: match protocols {
+                    [only] => *only,
+                    several => several[random.below(several.len() as u64) as usize],
+                },
                 at_exhaustion: [AtExhaustion::Finish, AtExhaustion::Wait][random.below(2) as usize],
             });
         }

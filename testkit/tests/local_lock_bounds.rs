@@ -1,0 +1,167 @@
+//! The protocols of one processor, mixed: no simulated response is above its bound, with and without context switches, and the blocking is
+//! that of the equation written out plainly.
+#![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
+
+use horolog_analysis::{Options, TermKind, analyze, explain};
+use horolog_model::{Protocol, System, Task, file};
+use horolog_sim::{ExecutionChoice, Horizon, SimOptions, simulate};
+use horolog_testkit::Random;
+use horolog_time::Span;
+use horolog_trace::NullSink;
+
+const PERIODS: [u64; 5] = [12, 16, 24, 32, 48];
+const PROTOCOLS: [&str; 3] = ["ceiling", "non-preemptive", "inheritance"];
+
+/// A file whose tasks have `OFFSET` where their offsets belong.
+fn draw(random: &mut Random) -> String {
+    let switch = random.below(3);
+    let mut text =
+        format!("[system]\nname = \"local\"\n[platform]\ncpus = 1\ncontext_switch = \"{switch} ns\"\n");
+    for name in ["a", "b", "c"] {
+        // Inheritance more often than the other two.
+        let protocol = PROTOCOLS[(random.below(4) as usize).min(2)];
+        text += &format!("[[resource]]\nname = \"{name}\"\nprotocol = \"{protocol}\"\n");
+    }
+    let count = random.between(2, 5);
+    for number in 0..count {
+        let period = PERIODS[random.below(5) as usize];
+        let wcet = random.between(1, (period / count).max(2));
+        // Equal priorities among them.
+        let priority = if random.below(4) == 0 { number / 2 } else { number };
+        text += &format!(
+            "[[task]]\nname = \"t{number}\"\npriority = {priority}\nperiod = \"{period} ns\"\ndeadline = \"1 ms\"\n\
+             wcet = \"{wcet} ns\"\nbcet = \"1 ns\"\noffset = \"OFFSET ns\"\n"
+        );
+        let mut at = 0;
+        while at < wcet && random.below(4) > 0 {
+            let from = random.between(at, wcet - 1);
+            let length = random.between(1, wcet - from);
+            let name = ["a", "b", "c"][random.below(3) as usize];
+            text += &format!(
+                "[[task.section]]\nresource = \"{name}\"\nfrom = \"{from} ns\"\nlength = \"{length} ns\"\n"
+            );
+            at = from + length;
+        }
+    }
+    text
+}
+
+fn read(text: &str) -> System {
+    file::read(text, "s.toml", &[])
+        .map(|(system, _)| system)
+        .unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}
+
+fn without_offsets(text: &str) -> String {
+    text.replace("offset = \"OFFSET ns\"\n", "")
+}
+
+fn with_offsets(text: &str, random: &mut Random) -> System {
+    let mut parts = text.split("OFFSET");
+    let first = parts.next().unwrap().to_owned();
+    read(&parts.fold(first, |text, part| format!("{text}{}{part}", random.below(48))))
+}
+
+fn number(task: &Task) -> i64 {
+    task.priority.unwrap().number()
+}
+
+/// The blocking of the task at `index`, from the words of the documents: one section under a ceiling or without preemption, and under
+/// inheritance one of each less important task, or one on each resource, whichever is less.
+fn blocking(system: &System, index: usize) -> u64 {
+    let own = number(&system.tasks()[index]);
+    let protocol = |name: &str| {
+        let found = system.resources().iter().find(|resource| resource.name == name);
+        found.unwrap().protocol
+    };
+    let reaches = |name: &str| {
+        let users = system.tasks().iter().filter(|task| number(task) >= own);
+        let mut sections = users.flat_map(|task| &task.sections);
+        protocol(name) == Protocol::NonPreemptive || sections.any(|section| section.resource == name)
+    };
+    let below: Vec<&Task> = system.tasks().iter().filter(|task| number(task) < own).collect();
+    let longest = |tasks: &[&Task], is_one: &dyn Fn(Protocol, &str) -> bool| {
+        let sections = tasks.iter().flat_map(|task| &task.sections);
+        let those = sections
+            .filter(|it| reaches(&it.resource) && is_one(protocol(&it.resource), it.resource.as_str()));
+        those.map(|section| section.length.as_ns()).max().unwrap_or(0)
+    };
+    let inherits = |protocol: Protocol| protocol == Protocol::Inheritance;
+    let alone = longest(&below, &|protocol, _| !inherits(protocol));
+    let by_task: u64 = below.iter().map(|task| longest(&[task], &|protocol, _| inherits(protocol))).sum();
+    let by_resource: u64 = ["a", "b", "c"]
+        .iter()
+        .map(|name| longest(&below, &|protocol, of| inherits(protocol) && of == *name))
+        .sum();
+    alone + by_task.min(by_resource)
+}
+
+#[test]
+fn no_simulated_response_is_above_its_bound() {
+    let mut random = Random::new(71);
+    let (mut bounded, mut attained, mut inherits, mut costly) = (0, 0, 0, 0);
+    // Fewer where small faults are judged, each by all tests.
+    let systems = std::env::var("HOROLOG_BOUNDS_SYSTEMS").map_or(2_500, |text| text.parse().unwrap());
+    for round in 0..systems {
+        let text = draw(&mut random);
+        let system = read(&without_offsets(&text));
+        let analysis = analyze(&system, &Options::default()).unwrap();
+        let has_costs = !text.contains("context_switch = \"0 ns\"");
+        for (index, task) in analysis.tasks.iter().enumerate().filter(|_| !has_costs) {
+            let wanted = Some(Span::from_ns(blocking(&system, index)));
+            assert_eq!(task.blocking, wanted, "round {round}, {}\n{text}", task.name);
+        }
+        let mut worst = vec![0; analysis.tasks.len()];
+        for phase in 0..12 {
+            let system = with_offsets(&text, &mut random);
+            let execution = match phase % 3 {
+                0 => ExecutionChoice::Uniform,
+                _ => ExecutionChoice::Wcet,
+            };
+            let horizon = Horizon::Time(Span::from_ns(960));
+            let options = SimOptions { horizon, seed: phase, execution, ..SimOptions::default() };
+            let Ok(outcome) = simulate(&system, &options, &mut NullSink) else { continue };
+            for (worst, task) in worst.iter_mut().zip(&outcome.tasks) {
+                *worst = (*worst).max(task.response_ns_max.map_or(0, Span::as_ns));
+            }
+        }
+        for (worst, task) in worst.iter().zip(&analysis.tasks) {
+            let Some(bound) = task.response.map(Span::as_ns) else { continue };
+            assert!(*worst <= bound, "round {round}, {}: {worst} of {bound}\n{text}", task.name);
+            bounded += 1;
+            costly += u32::from(has_costs);
+            attained += u32::from(*worst == bound);
+        }
+        inherits += u32::from(analysis.tasks.iter().any(|task| task.test == "fp-inheritance"));
+    }
+    println!(
+        "{bounded} bounds, {attained} attained, {inherits} systems with inheritance, {costly} with costs"
+    );
+    if systems >= 2_500 {
+        assert!(bounded > 5_000 && attained > 700 && inherits > 1_000 && costly > 3_000);
+    }
+}
+
+#[test]
+fn what_is_explained_is_what_was_proved() {
+    let mut random = Random::new(72);
+    let mut blocked = 0;
+    for _ in 0..500 {
+        let text = without_offsets(&draw(&mut random));
+        let system = read(&text);
+        let analysis = analyze(&system, &Options::default()).unwrap();
+        for (id, task) in system.task_ids().zip(&analysis.tasks) {
+            let Some(bound) = task.response else { continue };
+            let explained = explain(&system, id, &Options::default()).unwrap();
+            assert_eq!(explained.response, Some(bound), "{}\n{text}", task.name);
+            let sum = |adds: bool| {
+                let terms = explained.terms.iter().filter(|term| term.adds() == adds);
+                terms.map(|term| term.time.as_ns()).sum::<u64>()
+            };
+            assert_eq!(sum(true) - sum(false), bound.as_ns(), "{}: {:?}\n{text}", task.name, explained.terms);
+            let sections = explained.terms.iter().filter(|term| term.kind == TermKind::BlockingSection);
+            blocked += u32::from(sections.count() > 1);
+        }
+    }
+    assert!(blocked > 50, "{blocked}");
+}
