@@ -10,7 +10,7 @@ use horolog_time::Span;
 use horolog_trace::NullSink;
 
 const PERIODS: [u64; 5] = [12, 16, 24, 32, 48];
-const PROTOCOLS: [&str; 3] = ["ceiling", "non-preemptive", "inheritance"];
+const PROTOCOLS: [&str; 4] = ["ceiling", "non-preemptive", "original-ceiling", "inheritance"];
 
 /// A file whose tasks have `OFFSET` where their offsets belong.
 fn draw(random: &mut Random) -> String {
@@ -19,7 +19,7 @@ fn draw(random: &mut Random) -> String {
         format!("[system]\nname = \"local\"\n[platform]\ncpus = 1\ncontext_switch = \"{switch} ns\"\n");
     for name in ["a", "b", "c"] {
         // Inheritance more often than the other two.
-        let protocol = PROTOCOLS[(random.below(4) as usize).min(2)];
+        let protocol = PROTOCOLS[(random.below(5) as usize).min(3)];
         text += &format!("[[resource]]\nname = \"{name}\"\nprotocol = \"{protocol}\"\n");
     }
     let count = random.between(2, 5);
@@ -66,8 +66,8 @@ fn number(task: &Task) -> i64 {
     task.priority.unwrap().number()
 }
 
-/// The blocking of the task at `index`, from the words of the documents: one section under a ceiling or without preemption, and under
-/// inheritance one of each less important task, or one on each resource, whichever is less.
+/// The blocking of the task at `index`, from the words of the documents: one section under a ceiling or without preemption, one under the original
+/// ceiling, and under inheritance one of each less important task, or one on each resource, whichever is less.
 fn blocking(system: &System, index: usize) -> u64 {
     let own = number(&system.tasks()[index]);
     let protocol = |name: &str| {
@@ -87,7 +87,9 @@ fn blocking(system: &System, index: usize) -> u64 {
         those.map(|section| section.length.as_ns()).max().unwrap_or(0)
     };
     let inherits = |protocol: Protocol| protocol == Protocol::Inheritance;
-    let alone = longest(&below, &|protocol, _| !inherits(protocol));
+    let is_original = |protocol: Protocol| protocol == Protocol::OriginalCeiling;
+    let original = longest(&below, &|protocol, _| is_original(protocol));
+    let alone = original + longest(&below, &|protocol, _| !inherits(protocol) && !is_original(protocol));
     let by_task: u64 = below.iter().map(|task| longest(&[task], &|protocol, _| inherits(protocol))).sum();
     let by_resource: u64 = ["a", "b", "c"]
         .iter()

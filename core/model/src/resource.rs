@@ -18,6 +18,9 @@ pub enum Protocol {
     NonPreemptive,
     /// Local: who finds it taken is suspended, and its holder stands at the priority of the most important job that waits.
     Inheritance,
+    /// Local: a job gets it only if it is more important than the ceilings of all such resources that others hold; else it is suspended, and
+    /// the holder of the one with the highest ceiling stands at its priority.
+    OriginalCeiling,
     /// Local: who finds it taken is suspended, and nothing keeps others from preempting its holder.
     None,
 }
@@ -124,10 +127,18 @@ pub(crate) fn spin_ceiling(tasks: &[Task], resources: &[Resource], cpu: CpuId) -
 
 impl Protocol {
     /// The words of the system file.
-    pub const WORDS: [&'static str; 6] = ["ceiling", "msrp", "fslm", "non-preemptive", "inheritance", "none"];
+    pub const WORDS: [&'static str; 7] =
+        ["ceiling", "msrp", "fslm", "non-preemptive", "inheritance", "original-ceiling", "none"];
 
-    const ALL: [Protocol; 6] =
-        [Self::Ceiling, Self::Msrp, Self::Fslm, Self::NonPreemptive, Self::Inheritance, Self::None];
+    const ALL: [Protocol; 7] = [
+        Self::Ceiling,
+        Self::Msrp,
+        Self::Fslm,
+        Self::NonPreemptive,
+        Self::Inheritance,
+        Self::OriginalCeiling,
+        Self::None,
+    ];
 
     /// Whether it serialises jobs of several processors, who spin while they wait.
     #[must_use]
@@ -135,16 +146,23 @@ impl Protocol {
         matches!(self, Self::Msrp | Self::Fslm)
     }
 
-    /// Whether a job that finds it taken is suspended, as a rule: others run meanwhile, and the most important one that waits gets it next.
+    /// Whether a job that does not get it is suspended, as a rule: others run meanwhile, and the most important one that waits gets it next.
     #[must_use]
     pub const fn suspends(self) -> bool {
-        matches!(self, Self::Inheritance | Self::None)
+        matches!(self, Self::Inheritance | Self::OriginalCeiling | Self::None)
     }
 
     /// Whether its sections may lie within others, and around them.
     #[must_use]
     pub const fn may_nest(self) -> bool {
-        matches!(self, Self::Ceiling | Self::NonPreemptive)
+        matches!(self, Self::Ceiling | Self::NonPreemptive | Self::OriginalCeiling)
+    }
+
+    /// Whether its sections may lie within those of another protocol, and around them.
+    #[must_use]
+    pub fn nests_with(self, other: Protocol) -> bool {
+        let is_original = |protocol: Protocol| protocol == Self::OriginalCeiling;
+        self.may_nest() && other.may_nest() && is_original(self) == is_original(other)
     }
 
     /// The word of the system file.
@@ -156,6 +174,7 @@ impl Protocol {
             Self::Fslm => "fslm",
             Self::NonPreemptive => "non-preemptive",
             Self::Inheritance => "inheritance",
+            Self::OriginalCeiling => "original-ceiling",
             Self::None => "none",
         }
     }

@@ -325,6 +325,7 @@ impl<'a> MachineBuilder<'a> {
         let budgets = budgeted.map(budget).collect();
         let locks = self.locks(&modes);
         let mut machine = Machine {
+            granted: None,
             locks,
             leaves: self.leaves(&watches, &bandwidths),
             nodes,
@@ -460,12 +461,12 @@ impl<'a> MachineBuilder<'a> {
     fn resource(&self, resource: &horolog_model::Resource) -> Resource {
         // Below each node, the children with users below them.
         let mut below: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-        let mut users = 0;
+        let mut users = Vec::new();
         for (index, task) in self.system.tasks().iter().enumerate() {
             if !task.sections.iter().any(|section| section.resource == resource.name) {
                 continue;
             }
-            users += 1;
+            users.push(index as u32);
             let (mut entity, mut above) = (index, Some(self.places[index]));
             while let Some(node) = above {
                 below.entry(node as u32).or_default().insert(entity as u32);
@@ -481,23 +482,32 @@ impl<'a> MachineBuilder<'a> {
         Resource {
             finishes: resource.at_exhaustion == AtExhaustion::Finish,
             holder: NONE,
-            waiting: VecDeque::with_capacity(users),
+            waiting: VecDeque::with_capacity(users.len()),
             ceilings: match resource.protocol {
                 Protocol::Ceiling => ceilings.map(ceiling).collect(),
                 Protocol::Msrp
                 | Protocol::Fslm
                 | Protocol::NonPreemptive
                 | Protocol::Inheritance
+                | Protocol::OriginalCeiling
                 | Protocol::None => Box::default(),
             },
             spins: match resource.protocol {
-                Protocol::Ceiling | Protocol::NonPreemptive | Protocol::Inheritance | Protocol::None => None,
+                Protocol::Ceiling
+                | Protocol::NonPreemptive
+                | Protocol::Inheritance
+                | Protocol::OriginalCeiling
+                | Protocol::None => None,
                 Protocol::Msrp => Some(Spins::Highest),
                 Protocol::Fslm => Some(Spins::AtPriority),
             },
             keeps: matches!(resource.protocol, Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive),
             suspends: resource.protocol.suspends(),
             inherits: resource.protocol == Protocol::Inheritance,
+            bars: match resource.protocol {
+                Protocol::OriginalCeiling => users.into(),
+                _ => Box::default(),
+            },
         }
     }
 

@@ -8,11 +8,12 @@
 //! [`Machine::pick_while_held`].
 //!
 //! Other protocols concern tasks directly below a root alone. A job that nothing may preempt stands before all there. Under inheritance a holder
-//! stands before its equals at the priority of the most important job that waits.
+//! stands before its equals at the priority of the most important job that waits. Under the original ceiling the one does that whose
+//! resource has the highest ceiling, whatever the others wait for.
 
 use crate::desired::Rejected;
 use crate::dispatcher::{Dispatcher, Key, NONE, NodePolicy};
-use crate::{Machine, Place};
+use crate::{Grant, Machine, Place};
 use horolog_model::TaskId;
 use horolog_time::Instant;
 use std::collections::VecDeque;
@@ -46,6 +47,9 @@ pub(crate) struct Resource {
     pub(crate) suspends: bool,
     /// Whether its holder stands at the priority of the most important job that waits.
     pub(crate) inherits: bool,
+    /// Under the original ceiling, the tasks that use it: while it is held no job gets another such resource that is not more important than
+    /// all of them. Else empty.
+    pub(crate) bars: Box<[u32]>,
 }
 
 /// At which priority jobs spin for a resource.
@@ -96,11 +100,12 @@ impl Machine {
         if lock.spins.is_some() {
             return self.take_spin_lock(task, resource, now);
         }
-        if lock.holder == NONE {
+        let (is_free, bars) = (lock.holder == NONE, !lock.bars.is_empty());
+        if is_free && !(bars && self.bar_of(task.0).is_some()) {
             self.take_resource(task, resource, now);
             return Ok(());
         }
-        lock.waiting.push_back(task.0);
+        self.locks.resources[resource as usize].waiting.push_back(task.0);
         self.leaves[task.index()].waits_for = resource;
         self.block(task, now)
     }
@@ -145,14 +150,21 @@ impl Machine {
         if lock.holder != task.0 {
             return Err(Rejected::NotHeld);
         }
-        let finishes = lock.finishes;
-        let next = self.take_next(resource);
-        self.locks.resources[resource as usize].holder = next.unwrap_or(NONE);
+        lock.holder = NONE;
+        let (finishes, bars) = (lock.finishes, !lock.bars.is_empty());
         self.leaves[task.index()].count_held(finishes, false);
-        if let Some(next) = next {
+        let next = if bars {
+            self.take_admitted(task)
+        } else {
+            self.take_next(resource).map(|next| Grant { task: TaskId(next), resource })
+        };
+        self.granted = next;
+        if let Some(Grant { task: next, resource }) = next {
             // It has it before anybody looks who goes on in debt.
-            let leaf = &mut self.leaves[next as usize];
-            leaf.count_held(finishes, true);
+            let lock = &mut self.locks.resources[resource as usize];
+            lock.holder = next.0;
+            let leaf = &mut self.leaves[next.index()];
+            leaf.count_held(lock.finishes, true);
             leaf.waits_for = NONE;
         }
         let leaf = &self.leaves[task.index()];
@@ -164,7 +176,13 @@ impl Machine {
             (processor.committed, processor.paying) = (false, NONE);
         }
         self.propagate(node, now);
-        next.map_or(Ok(()), |next| self.wake(TaskId(next), now))
+        next.map_or(Ok(()), |next| self.wake(next.task, now))
+    }
+
+    /// Who has got a resource by the last unlock.
+    #[must_use]
+    pub(crate) fn granted(&self) -> Option<Grant> {
+        self.granted
     }
 
     /// Who gets a resource next of those that wait for it, who are fewer by that one then.
@@ -181,6 +199,38 @@ impl Machine {
         self.locks.resources[resource as usize].waiting.remove(first)
     }
 
+    /// Under the original ceiling, who gets which resource now that one was let go of; that one waits no more then.
+    fn take_admitted(&mut self, by: TaskId) -> Option<Grant> {
+        let processor = self.leaves[by.index()].processor;
+        let all = (0..).zip(&self.locks.resources).filter(|(_, lock)| !lock.bars.is_empty());
+        let waiting = all.flat_map(|(resource, lock)| lock.waiting.iter().map(move |&task| (task, resource)));
+        let here = waiting.filter(|&(task, _)| self.leaves[task as usize].processor == processor);
+        let (task, resource) = here.min_by_key(|&(task, _)| self.own_level(task))?;
+        let lock = &self.locks.resources[resource as usize];
+        if lock.holder != NONE || self.bar_of(task).is_some() {
+            return None;
+        }
+        self.locks.resources[resource as usize].waiting.retain(|&waiting| waiting != task);
+        Some(Grant { task: TaskId(task), resource })
+    }
+
+    /// Who keeps a task from resources under the original ceiling: the holder of the one with the highest ceiling that others hold on its
+    /// processor, where the task is not more important than that.
+    fn bar_of(&self, task: u32) -> Option<u32> {
+        let processor = self.leaves[task as usize].processor;
+        let is_beside = |lock: &&Resource| {
+            let holder = lock.holder;
+            !lock.bars.is_empty()
+                && holder != NONE
+                && holder != task
+                && self.leaves[holder as usize].processor == processor
+        };
+        let ceiling = |lock: &Resource| lock.bars.iter().map(|&user| self.own_level(user)).min();
+        let held = self.locks.resources.iter().filter(is_beside);
+        let (highest, holder) = held.filter_map(|lock| Some((ceiling(lock)?, lock.holder))).min()?;
+        (self.own_level(task) >= highest).then_some(holder)
+    }
+
     /// How important a task is below its node, by its own priority; less is more important.
     fn own_level(&self, task: u32) -> u64 {
         let leaf = &self.leaves[task as usize];
@@ -191,7 +241,11 @@ impl Machine {
     fn inherited(&self, entity: u32) -> Option<u64> {
         let leaf = self.leaves.get(entity as usize)?;
         let held = self.locks.resources.iter().filter(|lock| lock.inherits && lock.holder == entity);
-        let waiting = held.flat_map(|lock| &lock.waiting).filter(|_| leaf.holds > 0);
+        let waiting = held.flat_map(|lock| &lock.waiting);
+        let barring = self.locks.resources.iter().filter(|lock| !lock.bars.is_empty());
+        let barred =
+            barring.flat_map(|lock| &lock.waiting).filter(|&&task| self.bar_of(task) == Some(entity));
+        let waiting = waiting.chain(barred).filter(|_| leaf.holds > 0);
         waiting.map(|&task| 2 * self.own_level(task) - 1).min()
     }
 

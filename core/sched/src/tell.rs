@@ -2,7 +2,7 @@
 
 use crate::dispatcher::NONE;
 use crate::pump::{NEVER, Pump};
-use crate::{EntityId, Event, EventKind, Machine, Place, Progress, Rejected};
+use crate::{EntityId, Event, EventKind, Grant, Machine, Place, Progress, Rejected};
 use horolog_model::TaskId;
 use horolog_time::Instant;
 
@@ -127,9 +127,9 @@ impl Tell<'_> {
     }
 
     /// The job of `task` unlocks a resource; who has got it by that, and is ready.
-    pub fn unlock(&mut self, task: TaskId, resource: u32) -> Result<Option<TaskId>, Rejected> {
+    pub fn unlock(&mut self, task: TaskId, resource: u32) -> Result<Option<Grant>, Rejected> {
         self.on(EventKind::Unlock { task, resource })?;
-        Ok(self.machine.holder(resource))
+        Ok(self.machine.granted())
     }
 
     /// A node stands at another place from now on.

@@ -304,6 +304,12 @@ impl CpuModel {
         }
     }
 
+    /// Whether jobs of a task hold resources under inheritance.
+    pub(crate) fn inherits(&self) -> bool {
+        let mut held = self.tasks.iter().flat_map(|task| &task.sections);
+        held.any(|held| held.protocol == Protocol::Inheritance)
+    }
+
     /// Whether jobs of a task may be suspended until a resource is unlocked.
     #[must_use]
     pub fn has_lock_waits(&self) -> bool {
@@ -426,7 +432,11 @@ impl CpuTask {
             system.find_resource(&section.resource).map(|place| system.resources()[place].protocol)
         };
         let suspends = |section: &&horolog_model::Section| protocol(section).is_some_and(Protocol::suspends);
-        let lock_waits = task.sections.iter().filter(suspends).count() as u64;
+        let waits = task.sections.iter().filter(suspends).filter_map(protocol);
+        let (under_ceiling, others): (Vec<_>, Vec<_>) =
+            waits.partition(|&protocol| protocol == Protocol::OriginalCeiling);
+        // Under the original ceiling a job is suspended once, whatever it locks.
+        let lock_waits = others.len() as u64 + u64::from(!under_ceiling.is_empty());
         let turns = waiting::waits(system, &task.name).count() as u64 + lock_waits + 1;
         let both = context_switch.checked_mul(2 * turns).ok_or_else(|| too_long("context switch"))?;
         let held = |section: &horolog_model::Section| {

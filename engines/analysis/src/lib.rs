@@ -120,9 +120,12 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             ));
         } else if model.has_lock_waits() {
             notes.push(format!(
-                "cpu {}: under inheritance a section of each less important task, and one of each resource, may block once a busy \
-                 period; what locking itself costs is not in the bounds",
-                cpu.0
+                "cpu {}: under {}, may block once a busy period; what locking itself costs is not in the bounds",
+                cpu.0,
+                match model.inherits() {
+                    true => "inheritance a section of each less important task, and one of each resource",
+                    false => "the original ceiling one section",
+                }
             ));
         } else if model.has_sections() {
             notes.push(format!(

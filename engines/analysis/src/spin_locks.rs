@@ -83,6 +83,7 @@ fn spins_at(system: &System, cpu: CpuId, resource: usize) -> SpinsAt {
         | Protocol::Ceiling
         | Protocol::NonPreemptive
         | Protocol::Inheritance
+        | Protocol::OriginalCeiling
         | Protocol::None => None,
     };
     priority.map_or(SpinsAt::Highest, SpinsAt::Priority)

@@ -6,7 +6,7 @@
 
 use crate::spin_locks::SpinLocks;
 use crate::task_shared::TaskShared;
-use horolog_model::{System, TaskId};
+use horolog_model::{Protocol, System, Task, TaskId};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Whoever unlocks has to say so.
@@ -18,6 +18,8 @@ pub(crate) struct Locks {
     names: Vec<String>,
     /// The task that holds each, plus one; zero: nobody.
     words: Vec<AtomicU32>,
+    /// Of each resource under the original ceiling, the processor of its users.
+    barring: Vec<Option<u32>>,
     /// Those that jobs of several processors share.
     pub(crate) spin: SpinLocks,
 }
@@ -25,7 +27,17 @@ pub(crate) struct Locks {
 impl Locks {
     pub(crate) fn of(system: &System) -> Locks {
         let names: Vec<String> = system.resources().iter().map(|resource| resource.name.clone()).collect();
-        Locks { words: names.iter().map(|_| AtomicU32::new(0)).collect(), names, spin: SpinLocks::of(system) }
+        let barring = system.resources().iter().map(|resource| {
+            let uses = |task: &&Task| task.sections.iter().any(|it| it.resource == resource.name);
+            let user = system.tasks().iter().find(uses);
+            user.filter(|_| resource.protocol == Protocol::OriginalCeiling).map(|user| user.cpu.0)
+        });
+        Locks {
+            words: names.iter().map(|_| AtomicU32::new(0)).collect(),
+            barring: barring.collect(),
+            names,
+            spin: SpinLocks::of(system),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -34,6 +46,13 @@ impl Locks {
 
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|known| known == name)
+    }
+
+    /// Whether another job holds a resource that may keep this one from it: the agent knows. Asked by a thread of its processor.
+    pub(crate) fn may_be_barred(&self, resource: usize, task: TaskId) -> bool {
+        let Some(cpu) = self.barring[resource] else { return false };
+        let beside = (0..self.words.len()).filter(|&other| self.barring[other] == Some(cpu));
+        beside.filter_map(|other| self.holder(other)).any(|holder| holder != task)
     }
 
     /// Takes a resource that nobody holds.
@@ -85,8 +104,7 @@ mod tests {
 
     #[test]
     fn a_marked_word_is_not_unlocked_behind_the_agents_back() {
-        let locks =
-            Locks { names: vec!["bus".into()], words: vec![AtomicU32::new(0)], spin: SpinLocks::default() };
+        let locks = Locks { names: vec!["bus".into()], words: vec![AtomicU32::new(0)], ..Locks::default() };
         let (first, second) = (TaskId(0), TaskId(7));
         assert!(locks.try_lock(0, first) && !locks.try_lock(0, second) && !locks.try_lock(0, first));
         assert_eq!(locks.holder(0), Some(first));

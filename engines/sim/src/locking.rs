@@ -98,7 +98,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
     }
 
-    /// A job lets go of a resource; who waited longest for it has it from now on.
+    /// A job lets go of a resource; who gets it, or another one by that, has it from now on.
     fn unlock(&mut self, tell: &mut Tell<'_>, lane: &Lane, task: u32, resource: u32, now: u64) {
         let told = tell.unlock(TaskId(task), resource);
         debug_assert!(told.is_ok());
@@ -108,8 +108,8 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             self.grants.extend(self.globals.release(resource));
             return;
         }
-        if let Ok(Some(TaskId(next))) = told {
-            let job = self.tasks[next as usize].oldest;
+        if let Ok(Some(Grant { task: TaskId(next), resource })) = told {
+            let (job, value) = (self.tasks[next as usize].oldest, resource.into());
             self.emit(lane, now, Kind::Lock, next, job, value, 0);
             self.emit(lane, now, Kind::Wake, next, job, value, OF_RESOURCE);
         }

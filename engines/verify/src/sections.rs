@@ -220,8 +220,9 @@ impl Verifier {
             let since = self.resources.spinning[other].map_or(0, |spinning| spinning.since);
             !is_spin_lock || since.saturating_add(stamping) < came
         };
-        let next = self.resources.all[place].next(|task| self.model.tasks[task].priority);
+        let next = self.next_of(place);
         let next = next.map(|next| next.task).filter(|other| *other == task || came_before(other));
+        let (bar, is_original) = (self.bar_of(task), self.is_original(place));
         let resource = &mut self.resources.all[place];
         let before = resource.holder.replace(Holder { task, job: record.job, since: now, so_far });
         let free_since =
@@ -236,7 +237,11 @@ impl Verifier {
             self.mark(task, What::Lock(place as u32));
         }
         let locks = format!("{} job {} locks {name}", self.name_of(task), record.job);
-        if let Some(holder) = before {
+        if let (Some((other, holder)), true) = (bar, is_original) {
+            let (other, holder) = (&self.resources.all[other].name, self.name_of(holder));
+            let message = format!("{locks}, and {holder} holds {other}, whose ceiling is not below it");
+            self.resource_finding(task, record.job, message);
+        } else if let Some(holder) = before {
             let message = format!("{locks}, which {} holds", self.name_of(holder.task));
             self.resource_finding(task, record.job, message);
         } else if let Some(next) = next.filter(|&next| next != task) {
@@ -401,9 +406,10 @@ impl Verifier {
     /// A job waits for a resource: somebody else has to hold it.
     pub(crate) fn wait_for(&mut self, record: &Record, task: usize, cpu: usize) {
         if let Some(place) = self.resource_of(record, task) {
+            let is_barred = self.is_original(place) && self.bar_of(task).is_some();
             let resource = &mut self.resources.all[place];
             resource.waiting.push_back(Waiting { task, since: self.now });
-            let is_held = resource.holder.is_some_and(|holder| holder.task != task);
+            let is_held = resource.holder.is_some_and(|holder| holder.task != task) || is_barred;
             if !is_held && resource.is_known {
                 let message = format!(
                     "{} job {} waits for {}, which nobody else holds",
@@ -466,15 +472,62 @@ impl Verifier {
             Protocol::Inheritance => {
                 resource.waiting.iter().map(|waiting| self.model.tasks[waiting.task].priority).max()
             }
+            Protocol::OriginalCeiling => self.barred_by(task),
             Protocol::None => None,
         };
         let lifted = held.filter_map(lifts).fold(own, i64::max);
         match self.resources.spinning[task].map(|spinning| self.resources.all[spinning.place].protocol) {
             Some(Protocol::Fslm) => lifted.max(self.resources.spin_priorities[task]),
             Some(Protocol::Msrp) => i64::MAX,
-            Some(Protocol::Ceiling | Protocol::NonPreemptive | Protocol::Inheritance | Protocol::None)
-            | None => lifted,
+            // The others do not spin.
+            Some(_) | None => lifted,
         }
+    }
+
+    fn is_original(&self, place: usize) -> bool {
+        self.resources.all[place].protocol == Protocol::OriginalCeiling
+    }
+
+    /// Under the original ceiling, what keeps a task from getting anything: the resource with the highest ceiling that another task of its
+    /// processor holds, where the task is not more important, and its holder.
+    fn bar_of(&self, task: usize) -> Option<(usize, usize)> {
+        let of = |task: usize| &self.model.tasks[task];
+        let beside = (0..self.resources.all.len()).filter(|&place| self.is_original(place));
+        let held = beside.filter_map(|place| {
+            let resource = &self.resources.all[place];
+            let holder = resource.holder.filter(|holder| holder.task != task)?.task;
+            let ceiling = resource.users.iter().map(|&user| of(user).priority).max()?;
+            (of(holder).cpu == of(task).cpu).then_some((ceiling, place, holder))
+        });
+        let (ceiling, place, holder) = held.max()?;
+        (of(task).priority <= ceiling).then_some((place, holder))
+    }
+
+    /// The priority of the most important job that a task keeps from its resources under the original ceiling.
+    fn barred_by(&self, task: usize) -> Option<i64> {
+        let waiting =
+            self.original_waits().filter(|(_, it)| self.bar_of(it.task).map(|it| it.1) == Some(task));
+        waiting.map(|(_, it)| self.model.tasks[it.task].priority).max()
+    }
+
+    /// Who waits for resources under the original ceiling, each with the place of its resource.
+    fn original_waits(&self) -> impl Iterator<Item = (usize, &Waiting)> {
+        let places = (0..self.resources.all.len()).filter(|&place| self.is_original(place));
+        places.flat_map(|place| self.resources.all[place].waiting.iter().map(move |it| (place, it)))
+    }
+
+    /// Who gets a resource next of those that wait.
+    fn next_of(&self, place: usize) -> Option<Waiting> {
+        let priority = |task: usize| self.model.tasks[task].priority;
+        if !self.is_original(place) {
+            return self.resources.all[place].next(priority);
+        }
+        // Whoever is most important on the processor, whatever it waits for, once nothing keeps it from that.
+        let users = &self.resources.all[place].users;
+        let cpu = users.first().map(|&user| self.model.tasks[user].cpu);
+        let here = self.original_waits().filter(|(_, it)| Some(self.model.tasks[it.task].cpu) == cpu);
+        let free = here.filter(|(_, it)| self.bar_of(it.task).is_none());
+        free.map(|(_, it)| *it).max_by_key(|it| (priority(it.task), std::cmp::Reverse(it.since)))
     }
 
     /// Whether `running` may stand higher than could be told: with its server, below which something is held, or since a server's
@@ -490,7 +543,7 @@ impl Verifier {
                         || holder == running && resource.users.iter().any(|&user| self.is_soft(user))
                 }
                 Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => holder == running,
-                Protocol::Inheritance | Protocol::None => false,
+                Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
             }
         })
     }
@@ -520,7 +573,7 @@ impl Verifier {
                 // What other processors hold keeps nothing back here; who waits for it does.
                 Protocol::NonPreemptive => is_held,
                 // Under EDF nothing is held by these.
-                Protocol::Inheritance | Protocol::None => false,
+                Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
                 Protocol::Msrp | Protocol::Fslm => {
                     resource.holder.is_some_and(|holder| is_beside(holder.task)) || spins(place)
                 }
@@ -536,7 +589,9 @@ impl Verifier {
             resource.protocol == Protocol::Inheritance && self.resources.is_held_by(resource, task)
         };
         let inherited = self.resources.all.iter().filter(inherits).flat_map(|resource| &resource.waiting);
-        let held = held.chain(inherited.map(|waiting| waiting.since));
+        let barred = self.original_waits().map(|(_, it)| it);
+        let barred = barred.filter(|it| self.bar_of(it.task).map(|it| it.1) == Some(task));
+        let held = held.chain(inherited.chain(barred).map(|waiting| waiting.since));
         let spins = self.resources.spinning[task].map(|spinning| spinning.since);
         held.chain(spins).max().unwrap_or(0)
     }

@@ -373,13 +373,16 @@ priority = 5
 /// The trace of each protocol holds against its own file, and is found against every other one's.
 #[test]
 fn a_trace_under_one_protocol_of_a_processor_is_none_under_another() {
-    let protocols = ["none", "inheritance", "non-preemptive"];
+    let protocols = ["none", "inheritance", "non-preemptive", "original-ceiling"];
     for own in protocols {
         let records = simulated(&local(own), 400).expect("it is simulated");
         for other in protocols {
             let result = verified(&local(other), &records);
             let found = found(&result);
-            if own == other {
+            // One resource alone has the same schedule under both.
+            let are_alike = ["inheritance", "original-ceiling"].contains(&own)
+                && ["inheritance", "original-ceiling"].contains(&other);
+            if own == other || are_alike {
                 assert_eq!(
                     (result.verdict, &found[..]),
                     (Verdict::Holds, &[][..]),
@@ -390,7 +393,7 @@ fn a_trace_under_one_protocol_of_a_processor_is_none_under_another() {
             }
             assert_eq!(result.verdict, Verdict::ModelViolated, "{own} as {other}: {found:#?}");
             let said = match (own, other) {
-                ("none", "inheritance") => "middle job 0 ran for",
+                ("none", "inheritance" | "original-ceiling") => "middle job 0 ran for",
                 (_, "non-preemptive") => "which is more important",
                 // The holder goes on where a more important job should run.
                 _ => "ran for",
@@ -403,13 +406,45 @@ fn a_trace_under_one_protocol_of_a_processor_is_none_under_another() {
 /// Two jobs wait for one resource: the more important one has it first, however long it has waited.
 #[test]
 fn who_is_more_important_is_next_under_inheritance() {
-    let system = local("inheritance");
-    let records = simulated(&system, 200).expect("it is simulated");
+    for protocol in ["inheritance", "original-ceiling", "none"] {
+        who_is_more_important_is_next(&local(protocol));
+    }
+}
+
+/// `next` asks for a disk that is free, while `low` holds the bus, whose ceiling is above it.
+#[test]
+fn a_free_resource_below_the_ceiling_of_a_held_one_is_waited_for() {
+    let text = horolog_model::file::print(&local("original-ceiling"));
+    let with_disk = |protocol: &str| {
+        let text = text.replace("protocol = \"original-ceiling\"", &format!("protocol = \"{protocol}\""));
+        // `next` locks the disk, not the bus.
+        let (head, tail) = text.split_once("name = \"next\"").expect("a task");
+        let tail = tail.replacen("resource = \"bus\"", "resource = \"disk\"", 1);
+        let text = format!(
+            "{head}name = \"next\"{tail}\n[[resource]]\nname = \"disk\"\nprotocol = \"{protocol}\"\n"
+        );
+        horolog_model::file::read(&text, "disk.toml", &[])
+            .unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+            .0
+    };
+    let records = simulated(&with_disk("original-ceiling"), 200).expect("it is simulated");
+    let right = verified(&with_disk("original-ceiling"), &records);
+    assert_eq!((right.verdict, found(&right)), (Verdict::Holds, Vec::new()), "{:?}", right.notes);
+    let said = found(&verified(&with_disk("inheritance"), &records));
+    assert!(has(&said, Check::Resource, "next job 0 waits for disk, which nobody else holds"), "{said:#?}");
+    let free = simulated(&with_disk("inheritance"), 200).expect("it is simulated");
+    let said = found(&verified(&with_disk("original-ceiling"), &free));
+    let what = "next job 0 locks disk, and low holds bus, whose ceiling is not below it";
+    assert!(has(&said, Check::Resource, what), "{said:#?}");
+}
+
+fn who_is_more_important_is_next(system: &System) {
+    let records = simulated(system, 200).expect("it is simulated");
     let lock =
         records.iter().position(|record| (record.kind, record.task) == (Kind::Lock, 2)).expect("its lock");
     let mut wrong = records[..=lock].to_vec();
     wrong[lock].task = 1;
-    let said = found(&verified(&system, &wrong));
+    let said = found(&verified(system, &wrong));
     let what = "next job 0 locks bus, for which high waits and goes first";
     assert!(has(&said, Check::Resource, what), "{said:#?}");
 }

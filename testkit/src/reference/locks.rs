@@ -91,7 +91,9 @@ impl Group<'_> {
             }
             self.locks[section.resource].holder = None;
             self.note(now, What::Unlock(section.resource), 0, id);
-            if !self.locks[section.resource].queue.is_empty() {
+            if self.protocol(section.resource) == Protocol::OriginalCeiling {
+                self.admit(now);
+            } else if !self.locks[section.resource].queue.is_empty() {
                 let first = self.first_of(section.resource);
                 let mut next = self.locks[section.resource].queue.remove(first);
                 self.locks[section.resource].holder = Some(next.id);
@@ -101,6 +103,45 @@ impl Group<'_> {
             }
             self.update(now);
         }
+    }
+
+    fn protocol(&self, resource: usize) -> Protocol {
+        self.system.resources()[resource].protocol
+    }
+
+    /// The highest ceiling under the original ceiling of what other jobs hold, and who holds it.
+    fn system_ceiling(&self, besides: JobId) -> Option<(i64, JobId)> {
+        let those = self.held().filter(|&(resource, holder)| {
+            self.protocol(resource) == Protocol::OriginalCeiling && holder != besides
+        });
+        let ceiling = |resource: usize| {
+            let name = &self.system.resources()[resource].name;
+            let tasks = self.system.tasks().iter().zip(&self.priorities);
+            let users = tasks.filter(|(task, _)| task.sections.iter().any(|it| it.resource == *name));
+            users.map(|(_, priority)| *priority).max()
+        };
+        those.filter_map(|(resource, holder)| Some((ceiling(resource)?, holder))).max_by_key(|it| it.0)
+    }
+
+    /// Whether a job is important enough for what others hold under the original ceiling.
+    fn may_lock(&self, id: JobId) -> bool {
+        self.system_ceiling(id).is_none_or(|(ceiling, _)| self.priorities[id.0] > ceiling)
+    }
+
+    /// Of all that wait under the original ceiling the most important one goes on, if it may now.
+    fn admit(&mut self, now: u64) {
+        let original = (0..self.locks.len()).filter(|&it| self.protocol(it) == Protocol::OriginalCeiling);
+        let waits = original.flat_map(|it| self.locks[it].queue.iter().map(move |waiting| (it, waiting.id)));
+        let Some((resource, id)) = waits.max_by_key(|(_, id)| self.priorities[id.0]) else { return };
+        if !self.may_lock(id) || self.locks[resource].holder.is_some() {
+            return;
+        }
+        let Some(at) = self.locks[resource].queue.iter().position(|waiting| waiting.id == id) else { return };
+        let mut next = self.locks[resource].queue.remove(at);
+        self.locks[resource].holder = Some(id);
+        self.note(now, What::Lock(resource), 0, id);
+        next.order = self.next_order();
+        self.pending.push(next);
     }
 
     /// Which of those that wait for a resource gets it next.
@@ -133,8 +174,10 @@ impl Group<'_> {
             let pending = &mut self.pending[at];
             pending.holds.push(section.place);
             pending.begun.push(section.place);
+            let is_original = self.protocol(section.resource) == Protocol::OriginalCeiling;
+            let is_barred = is_original && !self.may_lock(id);
             let lock = &mut self.locks[section.resource];
-            if lock.holder.is_none() {
+            if lock.holder.is_none() && !is_barred {
                 lock.holder = Some(id);
                 self.note(now, What::Lock(section.resource), 0, id);
                 continue;
@@ -210,6 +253,16 @@ impl Group<'_> {
                 match self.system.resources()[resource].protocol {
                     Protocol::NonPreemptive => place = Place::FIRST,
                     Protocol::Inheritance => place = place.max(most.map_or(own, Place::before_equals)),
+                    Protocol::OriginalCeiling => {
+                        let original = (0..self.locks.len())
+                            .filter(|&it| self.protocol(it) == Protocol::OriginalCeiling);
+                        let waiting = original.flat_map(|it| &self.locks[it].queue);
+                        let kept = waiting.filter(|waiting| {
+                            self.system_ceiling(waiting.id).is_some_and(|(_, by)| by == holder)
+                        });
+                        let most = kept.map(|waiting| Place::priority(self.priorities[waiting.id.0])).max();
+                        place = place.max(most.map_or(own, Place::before_equals));
+                    }
                     _ => {}
                 }
             }
@@ -218,7 +271,10 @@ impl Group<'_> {
                     Protocol::Ceiling => users.iter().map(|&user| self.own_place_of(user)).max(),
                     // This simulator schedules one processor, and knows no spin locks.
                     Protocol::Msrp | Protocol::Fslm => None,
-                    Protocol::NonPreemptive | Protocol::Inheritance | Protocol::None => None,
+                    Protocol::NonPreemptive
+                    | Protocol::Inheritance
+                    | Protocol::OriginalCeiling
+                    | Protocol::None => None,
                 };
                 place = place.max(ceiling.map_or(own, Place::before_equals));
             }
@@ -272,7 +328,7 @@ impl Group<'_> {
                     let ceiling = match self.system.resources()[resource].protocol {
                         Protocol::Ceiling => users.iter().map(|&user| self.relative_deadline(user)).min(),
                         Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => None,
-                        Protocol::Inheritance | Protocol::None => None,
+                        Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => None,
                     };
                     theirs.is_none()
                         || theirs == Some(own)

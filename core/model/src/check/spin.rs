@@ -12,22 +12,31 @@ impl Checker {
         let at = At::new(path, "section");
         let protocol = |name: &str| draft.resources.iter().find(|it| it.name == name).map(|it| it.protocol);
         for (place, section) in task.sections.iter().enumerate() {
-            let Some(own) = protocol(&section.resource).filter(|own| !own.may_nest()) else { continue };
+            let Some(own) = protocol(&section.resource) else { continue };
             let overlaps = |other: &crate::Section| {
                 let (Some(end), Some(other_end)) = (section.end(), other.end()) else { return false };
                 section.from < other_end && other.from < end
             };
             let others = task.sections.iter().enumerate().filter(|&(other, _)| other != place);
-            // Of two such sections the later one is told.
-            let is_told =
-                |other: usize, name: &str| other < place || protocol(name).is_none_or(Protocol::may_nest);
+            // Of two sections that both may not, or both may with others, the later one is told.
+            let is_told = |other: usize, name: &str| {
+                let theirs = protocol(name).unwrap_or_default();
+                let is_later = other < place;
+                let is_alone = if own.may_nest() {
+                    theirs.may_nest() && is_later
+                } else {
+                    is_later || theirs.may_nest()
+                };
+                is_alone && !own.nests_with(theirs)
+            };
             let nested = others.filter(|(_, other)| overlaps(other)).map(|(other, it)| (other, &it.resource));
             if let Some((_, other)) = nested.clone().find(|(other, name)| is_told(*other, name)) {
-                let reason = format!(
-                    "a section of `{}` ({}) overlaps one of `{other}`, and this protocol knows no nesting",
-                    section.resource,
-                    own.word()
-                );
+                let knows = match own.may_nest() {
+                    true => "this protocol knows no nesting with that one",
+                    false => "this protocol knows no nesting",
+                };
+                let (name, word) = (&section.resource, own.word());
+                let reason = format!("a section of `{name}` ({word}) overlaps one of `{other}`, and {knows}");
                 let remedy = "let one end before the other begins, or give both data one resource";
                 self.fail(at.item(place), reason, remedy);
             }

@@ -25,6 +25,10 @@
 //! That is added to what ceilings and spin locks block. Each section of i under inheritance adds two context switches to i's execution: to the
 //! holder and back. Source: `sha90`, for sections that do not nest.
 //!
+//! **Original ceiling.** A job gets a resource only if it is more important than the ceilings of all that other jobs hold. So of two less important jobs
+//! that have begun sections before i's busy period, one is more important than the ceiling of what the other holds: one section blocks, as under
+//! the immediate ceiling, and beside one under that. A job is suspended once, at its first section: two context switches.
+//!
 //! **Spin locks.** A spin lock (decision 0018) has no ceiling: a job that holds it stands above everybody, and one that waits for it stands at the spin
 //! priority S of its processor. So every section of a less important task on one blocks, for tasks above S without the wait for it:
 //!
@@ -79,12 +83,15 @@ pub(crate) struct Sections<'a> {
     spinning: Vec<(Blocking, Priority)>,
     /// Those under inheritance, with the priority of their task.
     inherited: Vec<(Blocking, Priority)>,
+    /// Those under the original ceiling, with the priority of their task.
+    barring: Vec<(Blocking, Priority)>,
 }
 
 impl<'a> Sections<'a> {
     pub(crate) fn of(cpu: &'a CpuModel) -> Result<Sections<'a>, AnalysisError> {
         let mut ceilings: BTreeMap<usize, Priority> = BTreeMap::new();
         let (mut longest_first, mut spinning, mut inherited) = (Vec::new(), Vec::new(), Vec::new());
+        let mut barring = Vec::new();
         for (place, task) in cpu.tasks.iter().enumerate().filter(|(_, task)| !task.sections.is_empty()) {
             let own = priority_of(task)?;
             for &section in &task.sections {
@@ -95,6 +102,8 @@ impl<'a> Sections<'a> {
                 let blocking = Blocking { task: place, section };
                 if section.spin.is_some() {
                     spinning.push((blocking, own));
+                } else if section.protocol == Protocol::OriginalCeiling {
+                    barring.push((blocking, own));
                 } else if section.protocol.suspends() {
                     inherited.push((blocking, own));
                 } else {
@@ -116,7 +125,7 @@ impl<'a> Sections<'a> {
             *ceiling = ceilings[&blocking.section.resource];
         }
         longest_first.sort_by_key(|(blocking, ..)| Reverse(blocking.section.length));
-        Ok(Sections { cpu, ceilings, longest_first, spinning, inherited })
+        Ok(Sections { cpu, ceilings, longest_first, spinning, inherited, barring })
     }
 
     /// What blocks the task at `index`.
@@ -146,8 +155,19 @@ impl<'a> Sections<'a> {
                 worst = blocked;
             }
         }
+        worst.by.extend(self.barring(own));
         worst.by.extend(self.inherited(own));
         Ok(worst)
+    }
+
+    /// The longest section under the original ceiling of a less important task that reaches a task.
+    fn barring(&self, own: Priority) -> Option<(Blocking, u64)> {
+        let reaches = |(one, priority): &&(Blocking, Priority)| {
+            own.is_more_important_than(*priority)
+                && !own.is_more_important_than(self.ceilings[&one.section.resource])
+        };
+        let longest = self.barring.iter().filter(reaches).map(|&(one, _)| one);
+        longest.max_by_key(|one| one.section.length).map(|one| (one, one.section.length))
     }
 
     /// What less important jobs execute at the priority of a task or above, since such jobs wait for them.

@@ -3,7 +3,7 @@
 
 use super::driver::{Driver, HERE};
 use crate::spin_locks::Asks;
-use horolog_sched::Rejected;
+use horolog_sched::{Grant, Rejected};
 use horolog_trace::Kind;
 
 /// A job waits for a resource: `extra` of [`Kind::Suspend`] and [`Kind::Wake`].
@@ -14,21 +14,28 @@ impl Driver {
     pub(super) fn follow_locks(&mut self) {
         self.follow_spin_locks();
         let run = self.threads.run.clone();
-        for resource in (0..run.locks.len()).filter(|&resource| !run.locks.spin.is_one(resource)) {
-            let (word, known) = (run.locks.holder(resource), self.core.machine().holder(resource as u32));
-            if word == known || !self.threads.holds_here(resource) {
-                continue;
-            }
-            // At the last instant that was told: releases that have come due since keep theirs.
-            let mut tell = self.core.tell(HERE, 0);
-            if let Some(task) = known {
-                // Only a word that is not marked changes by itself, so nobody waits for it.
-                let told = tell.unlock(task, resource as u32);
-                let _ = self.threads.count_rejected(told);
-            }
-            if let Some(task) = word {
-                let told = tell.lock(task, resource as u32);
-                let _ = self.threads.count_rejected(told);
+        let is_local = |&resource: &usize| !run.locks.spin.is_one(resource);
+        // What was let go of comes first: under the original ceiling it may keep its job from what is locked now.
+        for locks in [false, true] {
+            for resource in (0..run.locks.len()).filter(is_local) {
+                let (word, known) = (run.locks.holder(resource), self.core.machine().holder(resource as u32));
+                if word == known || !self.threads.holds_here(resource) {
+                    continue;
+                }
+                // At the last instant that was told: releases that have come due since keep theirs.
+                let mut tell = self.core.tell(HERE, 0);
+                match (word, known) {
+                    (Some(task), _) if locks => {
+                        let told = tell.lock(task, resource as u32);
+                        let _ = self.threads.count_rejected(told);
+                    }
+                    (_, Some(task)) if !locks => {
+                        // Only a word that is not marked changes by itself, so nobody waits for it.
+                        let told = tell.unlock(task, resource as u32);
+                        let _ = self.threads.count_rejected(told);
+                    }
+                    _ => {}
+                }
             }
         }
     }
@@ -97,13 +104,15 @@ impl Driver {
         Ok(has_it)
     }
 
-    /// The job of `seat` lets go of a resource, and who waited longest for it has it.
+    /// The job of `seat` lets go of a resource, and who gets it, or another one by that, has it.
     pub(crate) fn unlock(&mut self, seat: usize, now: u64, resource: usize) {
         let task = self.threads.seats[seat].shared.id;
         let told = self.core.tell(HERE, now).unlock(task, resource as u32);
         let next = self.threads.count_rejected(told).ok().flatten();
-        self.threads.run.locks.set(resource, next);
-        if let Some(next) = next {
+        self.threads.run.locks.set(resource, None);
+        if let Some(Grant { task: next, resource }) = next {
+            let resource = resource as usize;
+            self.threads.run.locks.set(resource, Some(next));
             let seat = self.threads.seat_of[next.index()];
             self.threads.seats[seat].suspended = false;
             let job = self.threads.seats[seat].backlog.front().map_or(0, |job| job.number);

@@ -221,7 +221,7 @@ impl Runtime for Driven<'_> {
         if locks.spin.is_one(resource) {
             return self.spin(task, job, resource);
         }
-        if locks.try_lock(resource, task.id) {
+        if !locks.may_be_barred(resource, task.id) && locks.try_lock(resource, task.id) {
             self.note(task, Kind::Lock, job, resource, 0);
             return 0;
         }

@@ -38,9 +38,13 @@ pub(super) fn of_one_processor(random: &mut Random, end: u64) -> Draft {
     let kind = kinds[random.below(kinds.len() as u64) as usize];
     let mut draft = beside_servers(random, kind, end);
     let protocols: &[Protocol] = match draft.policy {
-        Policy::FixedPriority => {
-            &[Protocol::Ceiling, Protocol::NonPreemptive, Protocol::Inheritance, Protocol::None]
-        }
+        Policy::FixedPriority => &[
+            Protocol::Ceiling,
+            Protocol::NonPreemptive,
+            Protocol::Inheritance,
+            Protocol::OriginalCeiling,
+            Protocol::None,
+        ],
         _ => &[Protocol::Ceiling, Protocol::NonPreemptive],
     };
     add_under(random, &mut draft, protocols);
@@ -56,7 +60,7 @@ pub(super) fn of_one_processor(random: &mut Random, end: u64) -> Draft {
             let overlaps = |other: &&Section| {
                 section.from < other.end().unwrap_or(ns(0)) && Some(other.from) < section.end()
             };
-            let nests = |other: &Section| own.may_nest() && protocol_of(&draft, &other.resource).may_nest();
+            let nests = |other: &Section| own.nests_with(protocol_of(&draft, &other.resource));
             let fits = kept.iter().filter(overlaps).all(nests);
             if fits && (own == Protocol::Ceiling || !is_served) {
                 kept.push(section);
