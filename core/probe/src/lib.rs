@@ -32,6 +32,7 @@ pub use table::TableError;
 #[doc(hidden)]
 pub mod __private {
     pub use crate::dynamic::hand_over;
+    pub use crate::session::locked_memory;
     pub use crate::session::prohibited;
     pub use crate::trigger::cold;
 }

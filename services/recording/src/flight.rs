@@ -46,7 +46,7 @@ pub(crate) fn fly(
         let over = ending.is_over(monotonic_ns(), &options.stop, &mut started);
         // Takes new sessions and holds what comes through the shared buffers; the rings stay as they are.
         sessions.pass(&mut Ignored);
-        notes.extend(sessions.refused().into_iter().map(|why| format!("a session was refused: {why}")));
+        sessions.note_refused(&mut notes);
         let asked = options.snapshot.swap(false, Ordering::Relaxed) | sessions.snapshot_asked();
         if over || asked {
             write(options, &mut sessions, origin_ns, &mut total, &notes);

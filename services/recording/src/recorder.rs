@@ -371,8 +371,7 @@ impl Run<'_> {
                 kernel.pass(output);
             }
         }
-        self.notes
-            .extend(self.sessions.refused().into_iter().map(|why| format!("a session was refused: {why}")));
+        self.sessions.note_refused(&mut self.notes);
     }
 
     /// What came up to the end, the foot, and what it all came to.

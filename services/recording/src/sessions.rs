@@ -116,6 +116,8 @@ pub(crate) struct Sessions {
     clock: Clock,
     joined: u64,
     refused: Vec<String>,
+    /// How many were refused for each reason.
+    refusals: BTreeMap<String, u64>,
     /// When the processes were looked at last.
     looked: u64,
     /// When the last pass was.
@@ -135,6 +137,16 @@ pub(crate) struct Sessions {
     never_came: BTreeSet<u32>,
 }
 
+/// So many reasons for which sessions were refused are told.
+const MOST_REASONS: usize = 16;
+
+fn refusal(count: u64, why: &str) -> String {
+    match count {
+        1 => format!("a session was refused: {why}"),
+        _ => format!("{count} sessions were refused: {why}"),
+    }
+}
+
 impl Sessions {
     /// `memory` is the limit of all rings in bytes; 0: the default.
     pub(crate) fn new(memory: u64) -> Result<Sessions, RecordingError> {
@@ -149,6 +161,7 @@ impl Sessions {
             clock,
             joined: 0,
             refused: Vec::new(),
+            refusals: BTreeMap::new(),
             looked: 0,
             passed: 0,
             pause_ns: 0,
@@ -186,9 +199,20 @@ impl Sessions {
         self.live.len()
     }
 
-    /// Why sessions were refused, since the last call.
-    pub(crate) fn refused(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.refused)
+    /// Notes why sessions were refused: a note for each reason, with their number.
+    pub(crate) fn note_refused(&mut self, notes: &mut Vec<String>) {
+        for why in std::mem::take(&mut self.refused) {
+            // Whoever connects says what he likes.
+            let is_told = self.refusals.contains_key(&why) || self.refusals.len() < MOST_REASONS;
+            let why = if is_told { why } else { "other reasons".to_owned() };
+            let count = self.refusals.entry(why.clone()).or_insert(0_u64);
+            let before = refusal(*count, &why);
+            *count += 1;
+            match notes.iter_mut().find(|note| **note == before) {
+                Some(note) => *note = refusal(*count, &why),
+                None => notes.push(refusal(*count, &why)),
+            }
+        }
     }
 
     /// What is to be said about the memory of the rings: that its limit was reached.
@@ -385,10 +409,8 @@ impl Sessions {
                 }
                 Ok(None) => return,
                 Err(error) => {
-                    // So that nonsense cannot make the recorder spin or grow.
-                    if self.refused.len() < 16 {
-                        self.refused.push(error.to_string());
-                    }
+                    // One a pass, so that nonsense cannot make the recorder spin.
+                    self.refused.push(error.to_string());
                     return;
                 }
             }
@@ -512,6 +534,23 @@ impl Traced {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sessions_that_are_refused_are_counted_by_their_reason() {
+        let mut sessions = Sessions::new(0).expect("sessions");
+        let mut notes = vec!["before".to_owned()];
+        for why in ["a", "b", "a", "a"] {
+            sessions.refused.push(why.to_owned());
+            sessions.note_refused(&mut notes);
+        }
+        assert_eq!(notes, ["before", "3 sessions were refused: a", "a session was refused: b"]);
+        for number in 0..20 {
+            sessions.refused.push(format!("reason {number}"));
+        }
+        sessions.note_refused(&mut notes);
+        assert_eq!(notes.len(), 3 + 14 + 1);
+        assert_eq!(notes.last().map(String::as_str), Some("6 sessions were refused: other reasons"));
+    }
 
     #[test]
     fn no_program_loses_more_than_it_can_emit() {

@@ -8,6 +8,7 @@ use horolog_probe::session::liveness::Process;
 use horolog_sys::guardian::{Program, spawn};
 use horolog_sys::process::terminate;
 use horolog_sys::start_state;
+use horolog_trace::escape;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
@@ -151,7 +152,7 @@ fn start_command(words: &[String], tracing: &Tracing, socket: &Path) -> Result<S
     {
         notes.push(format!(
             "{}: {}; only events of a runtime that is linked into it are recorded (link libhorolog_trace.a)",
-            found.file.display(),
+            escape(found.file.display().to_string()),
             obstacle.reason()
         ));
     }
@@ -172,7 +173,8 @@ fn start_command(words: &[String], tracing: &Tracing, socket: &Path) -> Result<S
     }
     start_state::pass_on(&mut command);
     let (child, program) = spawn(&mut command).map_err(|error| {
-        RecordingError::bad_input(format_args!("{}: cannot be started: {error}", file.display()))
+        let file = escape(file.display().to_string());
+        RecordingError::bad_input(format_args!("{file}: cannot be started: {error}"))
     })?;
     let pid = child.id();
     Ok(Started {

@@ -234,7 +234,7 @@ pub fn watch(options: &WatchOptions, show: &mut dyn FnMut(&Top)) -> Result<Watch
             || options.stop.load(Ordering::Relaxed)
             || deadline.is_some_and(|deadline| monotonic_ns() >= deadline);
         sessions.pass(&mut counts);
-        notes.extend(sessions.refused().into_iter().map(|why| format!("a session was refused: {why}")));
+        sessions.note_refused(&mut notes);
         let now = monotonic_ns();
         if over || now.saturating_sub(shown) >= options.interval.as_ns() {
             let (elapsed, interval) = (now.saturating_sub(begun), now.saturating_sub(shown));

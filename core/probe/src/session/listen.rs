@@ -5,7 +5,8 @@
 //! them when the recorder has gone.
 
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::Path;
@@ -32,7 +33,7 @@ pub(super) fn start(answer: Answer) -> Result<(), Error> {
     let listener = UnixListener::from(out_of_the_way(listener.into()));
     with_signals_blocked(|| {
         let built = std::thread::Builder::new().name("horolog-trace".to_owned());
-        built.stack_size(256 << 10).spawn(move || wait_for_recorders(&listener, answer))
+        built.stack_size(256 << 10).spawn(move || wait_for_recorders(listener, answer))
     })
     .map(drop)
     .map_err(|error| Error::io("starting the thread horolog-trace", &error, ""))
@@ -42,11 +43,21 @@ pub(super) fn start(answer: Answer) -> Result<(), Error> {
 const LOOK_EVERY_MS: i32 = 100;
 
 /// Until the program has no other thread, or has closed the socket.
-fn wait_for_recorders(listener: &UnixListener, answer: Answer) {
+fn wait_for_recorders(listener: UnixListener, answer: Answer) {
     thread::set_name("horolog-trace");
+    // The program may close all numbers, and give this one to a file of its own: that is not ours to touch.
+    let listener = ManuallyDrop::new(listener);
+    let own = file_at(listener.as_raw_fd());
+    if own.is_none() || listener.set_nonblocking(true).is_err() {
+        return;
+    }
     loop {
         wait_for_connection(listener.as_fd(), LOOK_EVERY_MS);
-        if is_alone() || listener.set_nonblocking(true).is_err() {
+        if file_at(listener.as_raw_fd()) != own {
+            return;
+        }
+        if is_alone() {
+            drop(ManuallyDrop::into_inner(listener));
             return;
         }
         match listener.accept() {
@@ -57,6 +68,15 @@ fn wait_for_recorders(listener: &UnixListener, answer: Answer) {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => return,
         }
+    }
+}
+
+/// Which open file a number stands for: its device and its number there.
+fn file_at(number: RawFd) -> Option<(u64, u64)> {
+    // SAFETY: the place is writable for its size.
+    unsafe {
+        let mut file: libc::stat = core::mem::zeroed();
+        (libc::fstat(number, &mut file) == 0).then_some((file.st_dev, file.st_ino))
     }
 }
 
@@ -97,6 +117,7 @@ fn take(stream: UnixStream, answer: Answer) -> Result<(), Error> {
     }
     let io = |error: std::io::Error| Error::io("a recorder", &error, "");
     stream.set_read_timeout(Some(Duration::from_secs(1))).map_err(io)?;
+    let (number, own_file) = (stream.as_raw_fd(), file_at(stream.as_raw_fd()));
     let mut lines = Lines::new(stream);
     let request = lines.read()?;
     let mut words = request.strip_prefix("record ").unwrap_or_default().split('\t');
@@ -116,8 +137,13 @@ fn take(stream: UnixStream, answer: Answer) -> Result<(), Error> {
     let replies: Vec<String> = patterns.iter().map(|pattern| answer(&format!("enable {pattern}"))).collect();
     let refused = replies.into_iter().find(|reply| reply.starts_with("error"));
     lines.write(&refused.unwrap_or_else(|| "ok".to_owned()))?;
-    while !lines.is_closed() && !is_alone() {
+    let is_ours = || file_at(number) == own_file;
+    while is_ours() && !lines.is_closed() && !is_alone() {
         std::thread::sleep(Duration::from_millis(10));
+    }
+    if !is_ours() {
+        // The program has closed it, and what has its number now is the program's.
+        std::mem::forget(lines);
     }
     fork::forget();
     drop(session);

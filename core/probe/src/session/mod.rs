@@ -7,6 +7,8 @@ mod fork;
 pub mod handover;
 pub mod listen;
 pub mod liveness;
+#[doc(hidden)]
+pub mod locked_memory;
 pub mod options;
 #[doc(hidden)]
 pub mod prohibited;

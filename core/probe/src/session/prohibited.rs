@@ -214,8 +214,8 @@ pub fn seccomp(operation: c_ulong, flags: c_ulong, arguments: c_ulong) -> c_long
     result
 }
 
-/// What a runtime library exports beside its own. `prctl` and `syscall` wrap the C library's and do what those
-/// do: nothing else tells, without a system call, that a program has forbidden itself system calls or the time-stamp counter.
+/// What a runtime library exports beside its own. `mlockall`, `prctl` and `syscall` wrap the C library's and do what those
+/// do. Of the latter two: nothing else tells, without a system call, that a program has forbidden itself system calls or the time-stamp counter.
 #[macro_export]
 macro_rules! runtime_library {
     () => {
@@ -224,6 +224,12 @@ macro_rules! runtime_library {
         #[unsafe(no_mangle)]
         extern "C" fn __asan_default_options() -> *const core::ffi::c_char {
             c"verify_asan_link_order=0".as_ptr()
+        }
+
+        /// As the C library's, but for the memory of a session.
+        #[unsafe(no_mangle)]
+        extern "C" fn mlockall(flags: core::ffi::c_int) -> core::ffi::c_int {
+            $crate::__private::locked_memory::mlockall(flags)
         }
 
         #[cfg(target_arch = "x86_64")]

@@ -186,6 +186,26 @@ fn a_program_that_starts_below_a_filter_of_system_calls_runs_unrecorded_and_is_n
     row(&folder, &[&below, &program], 0, 0, Some(FILTER));
 }
 
+/// A session is larger than all that such a program has, and than what it may lock.
+#[test]
+fn a_program_that_locks_its_memory_locks_no_session() {
+    let folder = TempDir::new().expect("a folder");
+    if let Some(locked) = compiled(&folder, "locked", &["gcc"]) {
+        row(&folder, &[&locked], 100, 100, None);
+    }
+}
+
+#[test]
+fn a_program_that_waits_for_a_recorder_has_its_own_files_under_every_number() {
+    let folder = TempDir::new().expect("a folder");
+    let Some(closes) = compiled(&folder, "closes", &["gcc"]) else { return };
+    let library = Path::new(common::HOROLOG).with_file_name("deps").join("libhorolog_trace.so");
+    assert!(library.exists(), "the tests of the workspace build {}", library.display());
+    let mut command = Command::new(&closes);
+    let ended = Done::of(command.env("HOROLOG_TRACE", "listen").env("LD_PRELOAD", &library));
+    assert_eq!((ended.status, ended.out.as_str()), (Some(7), "0 closed, 0 changed\n"), "{ended:?}");
+}
+
 #[test]
 fn a_program_that_forbids_the_counter_is_recorded_up_to_there() {
     let folder = tempfile::tempdir().expect("a folder");

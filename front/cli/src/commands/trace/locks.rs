@@ -11,6 +11,7 @@ use horolog_measure::critical_sections::{NamedStudy, Nesting, SectionOptions, fr
 use horolog_measure::lock_study::{self, FutexReport, LiveOptions, LiveStudy, LockReport, LockRow};
 use horolog_measure::preload::{find_program, no_such_program, visibility};
 use horolog_time::Span;
+use horolog_trace::escaped;
 use horolog_trace::file::Reader;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -90,13 +91,15 @@ fn live(arguments: &LocksArguments, sections: SectionOptions) -> Result<LiveStud
     if stop.load(Ordering::Relaxed) {
         progress::say("stopped by a signal: the result is that of the time until then");
     }
+    // What a file or a thread is called may hold anything.
     let program = match (arguments.pid, arguments.command.first()) {
         (None, Some(program)) => program.clone(),
         (process, _) => format!("process {}", process.unwrap_or(0)),
     };
     let end = study.status.map_or_else(|| "goes on".to_owned(), |status| status.to_string());
     progress::say(format_args!(
-        "{program}: {end} after {}, {}",
+        "{}: {end} after {}, {}",
+        escaped(&program),
         output::span(Span::from_ns(study.watched_ns)),
         output::count(study.processes as u64, "process")
     ));
@@ -113,7 +116,7 @@ fn command(arguments: &LocksArguments) -> Result<Command, Failure> {
     }
     if let Some(found) = visibility(program) {
         for obstacle in &found.obstacles {
-            let words = format!("{}: {}", found.file.display(), obstacle.reason());
+            let words = format!("{}: {}", escaped(&found.file.display().to_string()), obstacle.reason());
             if arguments.kernel {
                 progress::say(format_args!("warning: {words}; of those the waits alone are seen"));
             } else if obstacle.is_total() {

@@ -1,0 +1,133 @@
+//! A program that locks its memory (`mlockall`) locks what it has alone, and not the buffers of its session: they may be larger than all else, than
+//! what it may lock, and than the memory of its control group. So the runtime libraries wrap that function of the C library
+//! ([`runtime_library`](crate::runtime_library)): what is mapped now is locked mapping by mapping, without those of sessions. What is mapped
+//! later is locked by the kernel, as without us.
+
+use core::ffi::{c_int, c_long, c_ulong};
+
+/// How sessions are called among the mappings.
+const SESSION: &[u8] = b"/memfd:horolog-trace";
+
+/// `mlockall` of everything but sessions.
+#[doc(hidden)]
+#[must_use]
+pub fn mlockall(flags: c_int) -> c_int {
+    let later = flags & !libc::MCL_CURRENT;
+    let known = libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT;
+    let locks_now = flags & libc::MCL_CURRENT != 0 && flags & !known == 0;
+    if !locks_now || !has_session() {
+        return all(flags);
+    }
+    let flags_of_each = if flags & libc::MCL_ONFAULT != 0 { libc::MLOCK_ONFAULT } else { 0 };
+    let mut told = Ok(());
+    for_each_mapping(|line| {
+        told = lock_line(line, flags_of_each.into());
+        told.is_ok()
+    });
+    match told {
+        Err(error) => {
+            // The kernel locks nothing where it may not lock all.
+            // SAFETY: no arguments; errno is this thread's own.
+            unsafe {
+                libc::munlockall();
+                *libc::__errno_location() = error;
+            }
+            -1
+        }
+        Ok(()) if later & libc::MCL_FUTURE != 0 => all(later),
+        Ok(()) => 0,
+    }
+}
+
+fn all(flags: c_int) -> c_int {
+    // SAFETY: an integer; this is the call that the program asked for.
+    unsafe { libc::syscall(libc::SYS_mlockall, flags as c_ulong) as c_int }
+}
+
+fn has_session() -> bool {
+    let mut found = false;
+    for_each_mapping(|line| {
+        found |= line.windows(SESSION.len()).any(|part| part == SESSION);
+        !found
+    });
+    found
+}
+
+/// Each line of `/proc/self/maps`, until one is enough; none where that cannot be read. Allocates nothing.
+fn for_each_mapping(mut more: impl FnMut(&[u8]) -> bool) {
+    // SAFETY: the path ends with zero.
+    let file = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if file < 0 {
+        return;
+    }
+    // Longer than a line with the longest name of a file.
+    let (mut text, mut filled, mut goes_on) = ([0_u8; 8192], 0, true);
+    while goes_on {
+        let free = &mut text[filled..];
+        // SAFETY: the buffer is writable for its length.
+        let read = unsafe { libc::read(file, free.as_mut_ptr().cast(), free.len()) };
+        let Some(read) = usize::try_from(read).ok().filter(|&read| read > 0) else { break };
+        filled += read;
+        let end = text[..filled].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        goes_on = text[..end].split(|byte| *byte == b'\n').all(&mut more);
+        text.copy_within(end..filled, 0);
+        filled -= end;
+    }
+    // SAFETY: a descriptor of ours.
+    unsafe { libc::close(file) };
+}
+
+/// Locks the mapping that a line names, where it is no session's.
+fn lock_line(line: &[u8], flags: c_ulong) -> Result<(), c_int> {
+    let Some((from, to, can_be_read)) = mapping(line) else { return Ok(()) };
+    // SAFETY: the kernel checks the range; locking changes no contents.
+    let result: c_long = unsafe { libc::syscall(libc::SYS_mlock2, from, to - from, flags) };
+    // SAFETY: errno is this thread's own.
+    let error = if result == 0 { 0 } else { unsafe { *libc::__errno_location() } };
+    // What cannot be read, or is gone meanwhile, is no reason for the kernel's own call to fail.
+    let counts = can_be_read && matches!(error, libc::ENOMEM | libc::EPERM) && is_there(from);
+    if counts { Err(error) } else { Ok(()) }
+}
+
+/// Whether something is mapped at an address.
+fn is_there(address: c_ulong) -> bool {
+    let mut present = 0_u8;
+    // SAFETY: one byte of ours for one page.
+    unsafe { libc::mincore(address as *mut libc::c_void, 1, &mut present) == 0 }
+}
+
+/// From where to where a line of `maps` says that something is, and whether it can be read; `None` of a session, and of what the kernel itself keeps
+/// there.
+fn mapping(line: &[u8]) -> Option<(c_ulong, c_ulong, bool)> {
+    let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+    let (range, rights) = (words.next()?, words.next()?);
+    let name = words.nth(3).unwrap_or_default();
+    if name.starts_with(SESSION) || name.starts_with(b"[v") {
+        return None;
+    }
+    let range = core::str::from_utf8(range).ok()?;
+    let (from, to) = range.split_once('-')?;
+    let number = |text: &str| c_ulong::from_str_radix(text, 16).ok();
+    let (from, to) = (number(from)?, number(to)?);
+    (from < to).then_some((from, to, rights.starts_with(b"r")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_mappings() {
+        let of = |line: &str| mapping(line.as_bytes());
+        let heap = "55d0c8a4e000-55d0c8a6f000 rw-p 00000000 00:00 0                          [heap]";
+        assert_eq!(of(heap), Some((0x55d0_c8a4_e000, 0x55d0_c8a6_f000, true)));
+        let guard = "7f1e6c000000-7f1e70000000 ---p 00000000 00:00 0 ";
+        assert_eq!(of(guard), Some((0x7f1e_6c00_0000, 0x7f1e_7000_0000, false)));
+        let session = "7f1e50000000-7f1e54000000 rw-s 00000000 00:01 1031    /memfd:horolog-trace (deleted)";
+        assert_eq!(of(session), None);
+        assert_eq!(of("7ffc1a9f2000-7ffc1a9f6000 r--p 00000000 00:00 0    [vvar]"), None);
+        for wrong in ["", "x", "10-x rw-p 0 00:00 0", "20-10 rw-p 0 00:00 0", "10-10 rw-p 0 00:00 0"] {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+    }
+}

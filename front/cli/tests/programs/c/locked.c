@@ -1,0 +1,42 @@
+// Locks all its memory, as real-time programs do, and says how much that was: less than 32 MiB, and what comes later, too.
+#include "horolog/trace.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void work(void)
+{
+	for (int i = 0; i < 50; i++) {
+		pthread_mutex_lock(&lock);
+		HOROLOG_TRIGGER("row/step", i);
+		pthread_mutex_unlock(&lock);
+	}
+}
+
+static long locked_kib(void)
+{
+	char line[256];
+	long kib = -1;
+	FILE *status = fopen("/proc/self/status", "r");
+	while (status && fgets(line, sizeof line, status))
+		if (sscanf(line, "VmLck: %ld", &kib) == 1)
+			break;
+	if (status)
+		fclose(status);
+	return kib;
+}
+
+int main(void)
+{
+	work();
+	int result = mlockall(MCL_CURRENT | MCL_FUTURE);
+	long now = locked_kib();
+	char *later = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long more = locked_kib() - now;
+	work();
+	printf("%d %d %d\n", result, now > 1024 && now < 32768, later != MAP_FAILED && more >= 1024);
+	return 7;
+}
