@@ -7,7 +7,7 @@
 use crate::error::AnalysisError;
 use crate::result::{Analysis, Schedulable, TaskVerdict, TestResult, Verdict};
 use crate::spin_locks;
-use horolog_model::{CpuId, Policy, Preemption, PriorityAssignment, System, Task, TaskId};
+use horolog_model::{CpuId, Policy, Preemption, PriorityAssignment, Protocol, System, Task, TaskId};
 
 /// The name that stands for a test where there is none.
 pub(crate) const NO_TEST: &str = "none";
@@ -31,7 +31,7 @@ pub(crate) fn why(system: &System) -> Option<String> {
 pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
     let section = system.tasks_on(cpu).find_map(|(_, task)| task.sections.first())?;
     let is_rigid = |task: &Task| task.preemption != Preemption::Preemptive;
-    let beside = if system.policy() != Policy::FixedPriority {
+    let beside = if !is_bounded(system, cpu) {
         format!("not under {}", system.policy().word())
     } else if let Some((_, server)) = system.servers_on(cpu).next() {
         format!("not beside the server `{}`", server.name)
@@ -42,10 +42,23 @@ pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
         }
     };
     Some(format!(
-        "no test knows of `resource.{}` on CPU {}: blocking by sections is bounded for preemptive tasks under fixed priorities, \
+        "no test knows of `resource.{}` on CPU {}: blocking by sections is bounded for preemptive tasks under fixed priorities and EDF, \
          {beside}; the file can be simulated and run",
         section.resource, cpu.0
     ))
+}
+
+/// Whether the policy's tests know the protocols of what the tasks of a processor hold.
+fn is_bounded(system: &System, cpu: CpuId) -> bool {
+    let sections = system.tasks_on(cpu).flat_map(|(_, task)| &task.sections);
+    let mut held = sections.filter_map(|section| system.find_resource(&section.resource));
+    match system.policy() {
+        Policy::FixedPriority => true,
+        Policy::Edf => held.all(|resource| {
+            matches!(system.resources()[resource].protocol, Protocol::Ceiling | Protocol::Msrp)
+        }),
+        _ => false,
+    }
 }
 
 /// Refuses what no test knows of a processor.

@@ -34,6 +34,12 @@ pub enum TermKind {
     BlockingSpinLock,
     /// A task with a later deadline that has just begun and cannot be preempted (EDF).
     BlockingDueLater,
+    /// A section of a task that is due later on a resource that keeps jobs waiting (EDF).
+    BlockingSectionDueLater,
+    /// A section of a task that is due later on a spin lock, with the wait for it (EDF).
+    BlockingSpinLockDueLater,
+    /// Jobs that such a resource does not keep waiting, and that go ahead while it is held (EDF).
+    AheadOfSection,
     /// Jobs of a more important task.
     Interference,
     /// Jobs of another task that are due no later (EDF).
@@ -377,6 +383,15 @@ impl fmt::Display for Term {
             }
             TermKind::BlockingDueLater => {
                 write!(f, "blocked by `{who}`, due later, that has just begun and cannot be preempted")
+            }
+            TermKind::BlockingSectionDueLater => {
+                write!(f, "blocked by `{who}`, due later, that has just locked a resource")
+            }
+            TermKind::BlockingSpinLockDueLater => {
+                write!(f, "blocked by `{who}`, due later, that waits for a spin lock or holds it")
+            }
+            TermKind::AheadOfSection => {
+                write!(f, "{count} job{plural} of `{who}`, which that resource does not keep waiting")
             }
             TermKind::DueNoLater => write!(f, "{count} job{plural} of `{who}`, due no later"),
             TermKind::Interference => write!(f, "{count} job{plural} of `{who}`, more important"),

@@ -112,21 +112,10 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
                 cpu.0
             ));
         }
-        if model.has_spin_locks() {
-            notes.push(format!(
-                "cpu {}: spin locks: a job waits for one section of each other processor, and is blocked by one of its own; what locking \
-                 itself costs is not in the bounds, and sensitivity is not explored",
-                cpu.0
-            ));
-        } else if model.has_sections() {
-            notes.push(format!(
-                "cpu {}: sections block under the immediate ceiling, at most once a busy period: bounds are in continuous time, \
-                 and what locking itself costs is not in them",
-                cpu.0
-            ));
-        }
+        notes.extend(sections_note(&resolved, &model));
         let waits = waiting::has_waits(&model);
-        let sensitivity = match options.sensitivity && !waits && !model.has_spin_locks() {
+        let explores = options.sensitivity && !waits && explores(&resolved, &model);
+        let sensitivity = match explores {
             true => Some(sensitivity::explore(&model, resolved.policy(), options, &mut verdicts)?),
             false => None,
         };
@@ -186,6 +175,29 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
         processors,
         reasons,
         notes,
+    })
+}
+
+/// Whether sensitivity is explored: changes leave the sections' waits, and under EDF their ceilings, out of account.
+fn explores(system: &System, model: &CpuModel) -> bool {
+    !model.has_spin_locks() && (system.policy() == Policy::FixedPriority || !model.has_sections())
+}
+
+/// What a reader should know of bounds beside sections.
+fn sections_note(system: &System, model: &CpuModel) -> Option<String> {
+    let (cpu, is_edf) = (model.cpu.0, system.policy() == Policy::Edf);
+    if model.has_spin_locks() {
+        return Some(format!(
+            "cpu {cpu}: spin locks: a job waits for one section of each other processor, and is blocked by one of its own; what locking \
+             itself costs is not in the bounds, and sensitivity is not explored"
+        ));
+    }
+    let unexplored = if is_edf { ", and sensitivity is not explored" } else { "" };
+    model.has_sections().then(|| {
+        format!(
+            "cpu {cpu}: sections block under the immediate ceiling, at most once a busy period: bounds are in continuous time, \
+             and what locking itself costs is not in them{unexplored}"
+        )
     })
 }
 

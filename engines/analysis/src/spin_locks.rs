@@ -110,6 +110,9 @@ pub(crate) fn unbounded(system: &System, cpu: CpuId) -> Option<String> {
     })
 }
 
+/// So many steps towards the end of a section are tried.
+const MOST_STEPS: u32 = 10_000;
+
 /// What the kernel takes on a processor from a job that nothing else preempts.
 struct Delays {
     switches: u64,
@@ -141,11 +144,11 @@ impl Delays {
         Ok(Delays { switches, interrupts, loads: loads.collect() })
     }
 
-    /// How long a section of this length takes at most; `None` where it never ends.
+    /// How long a section of this length takes at most; `None` where it never ends, or that takes too many steps to find.
     fn longest(&self, length: u64) -> Option<u64> {
         let own = length.checked_add(self.switches)?;
         let mut x = own;
-        loop {
+        for _ in 0..MOST_STEPS {
             let taken = self.interrupts.iter().try_fold(0_u128, |sum, (arrival, cost)| {
                 sum.checked_add(arrival.closed(u128::from(x)).checked_mul(u128::from(*cost))?)
             })?;
@@ -157,5 +160,6 @@ impl Delays {
             }
             x = next;
         }
+        None
     }
 }
