@@ -17,7 +17,9 @@ fn draw(random: &mut Random, has_delays: bool) -> String {
     let globals = if cpus > 1 { random.between(0, 2) } else { 0 };
     let mut text = format!("[system]\nname = \"edf\"\npolicy = \"edf\"\n[platform]\ncpus = {cpus}\n");
     if has_delays {
-        for (key, most) in [("context_switch", 2), ("timer_interrupt", 2), ("release_latency", 3)] {
+        let keys =
+            [("context_switch", 2), ("timer_interrupt", 2), ("release_latency", 3), ("lock_release", 2)];
+        for (key, most) in keys {
             text += &format!("{key} = \"{} ns\"\n", random.below(most));
         }
     }

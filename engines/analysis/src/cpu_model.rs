@@ -94,6 +94,8 @@ pub struct CpuTask {
     pub sections: Vec<Held>,
     /// How long a job spins at most for locks that jobs of other processors hold, ns; `wcet` has it in it.
     pub spin: u64,
+    /// What locking itself costs a job in its sections on spin locks, ns; `wcet` has it in it.
+    pub locking: u64,
     /// How its jobs wait for devices; `wcet` then has the answers in it, once they are bounded.
     pub waiting: Option<Waiting>,
 }
@@ -105,7 +107,7 @@ pub struct Held {
     pub resource: usize,
     /// What a job has executed when it locks, ns.
     pub from: u64,
-    /// How much it executes until it unlocks, ns.
+    /// How much it executes until it unlocks, ns; on a spin lock with what locking itself costs.
     pub length: u64,
     /// Of a spin lock, how long its jobs wait for it at most, ns, and where they stand meanwhile.
     pub(crate) spin: Option<(u64, SpinsAt)>,
@@ -381,6 +383,7 @@ impl CpuTask {
             is_soft: device.is_soft,
             sections: Vec::new(),
             spin: 0,
+            locking: 0,
             waiting: None,
         })
     }
@@ -404,13 +407,17 @@ impl CpuTask {
         let held = |section: &horolog_model::Section| {
             let (from, length) = (section.from.as_ns(), section.length.as_ns());
             let resource = *resources.get(section.resource.as_str())?;
-            Some(Held { resource, from, length, spin: spinning.wait(resource) })
+            let spin = spinning.wait(resource);
+            let locking = spin.map_or(0, |_| spinning.locking);
+            Some(Held { resource, from, length: length.saturating_add(locking), spin })
         };
         let sections: Vec<Held> = task.sections.iter().filter_map(held).collect();
         let mut waits = sections.iter().filter_map(|held| held.spin).map(|(wait, _)| wait);
         let spin = waits.try_fold(0_u64, u64::checked_add);
         let spin = spin.ok_or_else(|| too_long("the waits for spin locks"))?;
-        let wcet = bare_wcet.checked_add(both).and_then(|sum| sum.checked_add(spin));
+        let requests = sections.iter().filter(|held| held.spin.is_some()).count() as u64;
+        let locking = spinning.locking.checked_mul(requests).ok_or_else(|| too_long("what locking costs"))?;
+        let wcet = [both, spin, locking].into_iter().try_fold(bare_wcet, u64::checked_add);
         let wcet = within(wcet.ok_or_else(|| too_long("wcet"))?, "wcet")?;
         let waiting = Waiting::new(system, task, &arrival, wcet);
         let shape = match &task.preemption {
@@ -447,6 +454,7 @@ impl CpuTask {
             is_soft: task.is_soft,
             sections,
             spin,
+            locking,
             waiting,
         })
     }

@@ -30,6 +30,8 @@ pub enum TermKind {
     BlockingSection,
     /// Waits for spin locks that jobs of other processors hold.
     Spinning,
+    /// What asking for spin locks, getting them and letting go of them costs.
+    Locking,
     /// A section of a less important task on a spin lock; of one that spins above this task with the wait for it.
     BlockingSpinLock,
     /// A task with a later deadline that has just begun and cannot be preempted (EDF).
@@ -212,6 +214,8 @@ impl<'a> Terms<'a> {
         self.add(kind, who, Some(count), work);
         let spin = count.checked_mul(task.spin).ok_or_else(|| too_long("waits for spin locks"))?;
         self.add(TermKind::Spinning, Some(&task.name), Some(count), spin);
+        let locking = count.checked_mul(task.locking).ok_or_else(|| too_long("what locking costs"))?;
+        self.add(TermKind::Locking, Some(&task.name), Some(count), locking);
         Ok(())
     }
 
@@ -248,9 +252,11 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
     let turns = task.suspensions() + 1;
     terms.switches += u128::from(3 * turns - 1);
     let answers = task.waiting.as_ref().and_then(Waiting::total).unwrap_or(0);
-    let work = worst.ending.before + worst.ending.last - 2 * turns * switch - answers - task.spin;
+    let work =
+        worst.ending.before + worst.ending.last - 2 * turns * switch - answers - task.spin - task.locking;
     terms.add(TermKind::OwnWork, None, Some(1), work);
     terms.add(TermKind::Spinning, Some(&task.name), Some(1), task.spin);
+    terms.add(TermKind::Locking, Some(&task.name), Some(1), task.locking);
     terms.jobs(TermKind::EarlierJobs, index, u128::from(worst.own_jobs - 1))?;
     for (request, answer) in task.waiting.iter().flat_map(|waiting| &waiting.answers) {
         let time = u128::from(worst.own_jobs) * u128::from(answer.unwrap_or(0));
@@ -377,6 +383,9 @@ impl fmt::Display for Term {
             }
             TermKind::Spinning => {
                 write!(f, "{count} job{plural} of `{who}` spinning, for locks that other processors hold")
+            }
+            TermKind::Locking => {
+                write!(f, "{count} job{plural} of `{who}` asking for spin locks, getting them and letting go")
             }
             TermKind::BlockingSpinLock => {
                 write!(f, "blocked by `{who}`, less important, that waits for a spin lock or holds it")

@@ -46,6 +46,7 @@ pub use server::size::{PeriodSize, ServerSize, size_server};
 
 use cpu_model::CpuModel;
 use horolog_model::{Policy, System};
+use horolog_time::Span;
 
 /// Runs every test that applies to `system`.
 ///
@@ -187,9 +188,15 @@ fn explores(system: &System, model: &CpuModel) -> bool {
 fn sections_note(system: &System, model: &CpuModel) -> Option<String> {
     let (cpu, is_edf) = (model.cpu.0, system.policy() == Policy::Edf);
     if model.has_spin_locks() {
+        let locking = system.platform().locking.of_section().unwrap_or(Span::MAX);
+        let costs = if locking.is_zero() {
+            "what locking itself costs counts as nothing".to_owned()
+        } else {
+            format!("locking itself makes each section longer by {locking}")
+        };
         return Some(format!(
-            "cpu {cpu}: spin locks: a job waits for one section of each other processor, and is blocked by one of its own; what locking \
-             itself costs is not in the bounds, and sensitivity is not explored"
+            "cpu {cpu}: spin locks: a job waits for one section of each other processor, and is blocked by one of its own; {costs}; \
+             sensitivity is not explored"
         ));
     }
     let unexplored = if is_edf { ", and sensitivity is not explored" } else { "" };
