@@ -412,11 +412,8 @@ impl CpuTask {
             Some(Held { resource, from, length: length.saturating_add(locking), spin })
         };
         let sections: Vec<Held> = task.sections.iter().filter_map(held).collect();
-        let mut waits = sections.iter().filter_map(|held| held.spin).map(|(wait, _)| wait);
-        let spin = waits.try_fold(0_u64, u64::checked_add);
-        let spin = spin.ok_or_else(|| too_long("the waits for spin locks"))?;
-        let requests = sections.iter().filter(|held| held.spin.is_some()).count() as u64;
-        let locking = spinning.locking.checked_mul(requests).ok_or_else(|| too_long("what locking costs"))?;
+        let (spin, locking) =
+            spin_of(&sections, spinning.locking).ok_or_else(|| too_long("the waits for spin locks"))?;
         let wcet = [both, spin, locking].into_iter().try_fold(bare_wcet, u64::checked_add);
         let wcet = within(wcet.ok_or_else(|| too_long("wcet"))?, "wcet")?;
         let waiting = Waiting::new(system, task, &arrival, wcet);
@@ -458,6 +455,13 @@ impl CpuTask {
             waiting,
         })
     }
+}
+
+/// How long a job waits for spin locks at most, and what locking costs it; `None` on overflow.
+fn spin_of(sections: &[Held], locking: u64) -> Option<(u64, u64)> {
+    let mut waits = sections.iter().filter_map(|held| held.spin).map(|(wait, _)| wait);
+    let count = sections.iter().filter(|held| held.spin.is_some()).count() as u64;
+    Some((waits.try_fold(0, u64::checked_add)?, locking.checked_mul(count)?))
 }
 
 impl Shape {

@@ -28,6 +28,7 @@ pub mod segments;
 pub mod sensitivity;
 pub mod server;
 mod spin_locks;
+mod spin_priority;
 pub mod utilisation;
 mod waiting;
 
@@ -43,6 +44,7 @@ pub use result::{
 };
 pub use sensitivity::{Help, Remedy, Sensitivity};
 pub use server::size::{PeriodSize, ServerSize, size_server};
+pub use spin_priority::{SpinBound, SpinCandidate, SpinChoice, SpinProcessor, choose_spin_priority};
 
 use cpu_model::CpuModel;
 use horolog_model::{Policy, System};
