@@ -2,7 +2,7 @@
 //! resources beside the global ones.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
-use horolog_analysis::{Options, TermKind, analyze, explain};
+use horolog_analysis::{Options, TermKind, Verdict, analyze, explain};
 use horolog_model::{System, file};
 use horolog_sim::{Horizon, SimOptions, simulate};
 use horolog_testkit::Random;
@@ -108,6 +108,70 @@ fn a_local_section_and_a_spin_lock_block_one_job() {
     assert_eq!(bound, Span::from_ns(5 + 6 + 4));
 }
 
+/// The same system without costs of locking and with sections longer by them.
+fn with_longer_sections(system: &System) -> System {
+    let mut draft = system.to_draft();
+    let locking = std::mem::take(&mut draft.platform.locking);
+    let cost = locking.of_section().unwrap().as_ns();
+    let is_global = |name: &str| {
+        let place = system.find_resource(name).unwrap();
+        system.resources()[place].protocol.is_global()
+    };
+    for task in &mut draft.tasks {
+        let mut later = 0;
+        task.sections.sort_by_key(|section| section.from);
+        for section in &mut task.sections {
+            section.from = Span::from_ns(section.from.as_ns() + later);
+            if is_global(&section.resource) {
+                section.length = Span::from_ns(section.length.as_ns() + cost);
+                later += cost;
+            }
+        }
+        task.wcet = Span::from_ns(task.wcet.as_ns() + later);
+    }
+    System::new(draft).unwrap()
+}
+
+#[test]
+fn locking_costs_what_longer_sections_cost() {
+    let mut random = Random::new(77);
+    let (mut bounded, mut longer) = (0, 0);
+    for _ in 0..600 {
+        let parts = draw(&mut random);
+        let costs = format!(
+            "[platform]\nlock_request = \"{} ns\"\nlock_grant = \"{} ns\"\nlock_release = \"{} ns\"\ncontext_switch = \"{} ns\"\n",
+            random.below(2),
+            random.below(3),
+            random.below(2),
+            random.below(2)
+        );
+        let text = parts.concat().replacen("[platform]\n", &costs, 1);
+        let system = read(&text);
+        let stretched = with_longer_sections(&system);
+        let of = |system: &System| {
+            let tasks = analyze(system, &Options::default()).unwrap().tasks.into_iter();
+            tasks
+                .map(|task| (task.verdict == Verdict::Meets, task.response, task.blocking))
+                .collect::<Vec<_>>()
+        };
+        let found = of(&system);
+        assert_eq!(found, of(&stretched), "{text}");
+        longer += u32::from(system.platform().locking.of_section() > Some(Span::ZERO));
+        for seed in 0..4 {
+            let options =
+                SimOptions { horizon: Horizon::Time(Span::from_ns(960)), seed, ..SimOptions::default() };
+            let Ok(outcome) = simulate(&stretched, &options, &mut NullSink) else { continue };
+            for ((_, bound, _), task) in found.iter().zip(&outcome.tasks) {
+                if let (Some(bound), Some(response)) = (bound, task.response_ns_max) {
+                    assert!(response <= *bound, "{text}");
+                    bounded += 1;
+                }
+            }
+        }
+    }
+    assert!(bounded > 5_000 && longer > 400, "{bounded} {longer}");
+}
+
 /// The terms of an explanation make up the bound of the analysis.
 #[test]
 fn what_is_explained_is_what_was_proved() {
@@ -115,7 +179,7 @@ fn what_is_explained_is_what_was_proved() {
     let (mut blocked, mut shorter) = (0, 0);
     for _ in 0..600 {
         let parts = draw(&mut random);
-        let costs = "[platform]\ncontext_switch = \"1 ns\"\n";
+        let costs = "[platform]\ncontext_switch = \"1 ns\"\nlock_request = \"1 ns\"\nlock_grant = \"2 ns\"\n";
         let text = if random.below(2) == 0 {
             parts.concat()
         } else {

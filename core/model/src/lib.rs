@@ -63,7 +63,7 @@ pub use graph_check::GraphError;
 pub use interference::Interference;
 pub use link::{Link, LinkKind, MAX_LINK_SIZE};
 pub use mode::{LeftOver, Mode, SecondRequest, ServerChange, TakesEffect, TaskChange, TaskInMode};
-pub use platform::{CpuId, Cpus, Platform, PlatformCosts};
+pub use platform::{CpuId, Cpus, LockCosts, Platform, PlatformCosts};
 pub use priority::{Priority, PriorityAssignment};
 pub use request::{Request, RequestKind, RequestMode};
 pub use resource::{AtExhaustion, Border, Protocol, Resource, Section, SpinLevel, SpinPriority};

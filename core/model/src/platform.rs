@@ -65,6 +65,19 @@ pub struct Platform {
     pub timer_interrupt: Option<Span>,
     /// How late the machine may notice a release; `None` where the file gives none.
     pub release_latency: Option<Span>,
+    /// What a section on a spin lock costs beside what it executes.
+    pub locking: LockCosts,
+}
+
+/// What the operations of a spin lock take; `None` where the file gives none (counts as zero).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LockCosts {
+    /// To ask for it: until the job has it, or waits in the queue.
+    pub request: Option<Span>,
+    /// From when it comes to a job that waits until that job goes on.
+    pub grant: Option<Span>,
+    /// To let go of it.
+    pub release: Option<Span>,
 }
 
 /// Costs to set on a platform; `None` leaves one as it is.
@@ -86,7 +99,18 @@ impl Default for Platform {
             context_switch: None,
             timer_interrupt: None,
             release_latency: None,
+            locking: LockCosts::default(),
         }
+    }
+}
+
+impl LockCosts {
+    /// Of one section: asking, getting it after a wait and letting go; `None` above 2^64 - 1 ns.
+    #[must_use]
+    pub fn of_section(&self) -> Option<Span> {
+        let costs = [self.request, self.grant, self.release];
+        let mut given = costs.into_iter().flatten().map(Span::as_ns);
+        given.try_fold(0_u64, u64::checked_add).map(Span::from_ns)
     }
 }
 
@@ -104,5 +128,33 @@ impl Platform {
     /// Release latency, zero where not given.
     pub fn release_latency_bound(&self) -> Span {
         self.release_latency.unwrap_or(Span::ZERO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_locking_costs_is_the_sum_of_what_is_given() {
+        let of = |ns: [Option<u64>; 3]| {
+            let [request, grant, release] = ns.map(|ns| ns.map(Span::from_ns));
+            LockCosts { request, grant, release }.of_section()
+        };
+        assert_eq!(of([None; 3]), Some(Span::ZERO));
+        assert_eq!(of([Some(1), None, Some(4)]), Some(Span::from_ns(5)));
+        assert_eq!(of([Some(u64::MAX - 3), Some(1), Some(2)]), Some(Span::MAX));
+        assert_eq!(of([Some(u64::MAX - 3), Some(2), Some(2)]), None);
+    }
+
+    #[test]
+    fn a_file_with_costs_of_locking_is_printed_as_it_was_read() {
+        let text = "[system]\nname = \"s\"\n[platform]\nlock_request = \"1 us\"\nlock_grant = \"2 us\"\nlock_release = \"3 ns\"\n\
+                    [[task]]\nname = \"a\"\nperiod = \"1 ms\"\nwcet = \"1 us\"\npriority = 1\n";
+        let read = |text: &str| crate::file::read(text, "s.toml", &[]).expect("a good file").0;
+        let system = read(text);
+        let [request, grant, release] = [1_000, 2_000, 3].map(|ns| Some(Span::from_ns(ns)));
+        assert_eq!(system.platform().locking, LockCosts { request, grant, release });
+        assert_eq!(read(&crate::file::print(&system)).platform(), system.platform());
     }
 }

@@ -31,8 +31,8 @@ pub(crate) fn why(system: &System) -> Option<String> {
 pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
     let section = system.tasks_on(cpu).find_map(|(_, task)| task.sections.first())?;
     let is_rigid = |task: &Task| task.preemption != Preemption::Preemptive;
-    let beside = if system.policy() != Policy::FixedPriority {
-        format!("not under {}", system.policy().word())
+    let beside = if let Some(protocol) = unbounded(system, cpu) {
+        format!("not with `protocol = \"{}\"` under {}", protocol.word(), system.policy().word())
     } else if let Some((_, server)) = system.servers_on(cpu).next() {
         format!("not beside the server `{}`", server.name)
     } else {
@@ -42,7 +42,7 @@ pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
         }
     };
     Some(format!(
-        "no test knows of `resource.{}` on CPU {}: blocking by sections is bounded for preemptive tasks under fixed priorities, \
+        "no test knows of `resource.{}` on CPU {}: blocking by sections is bounded for preemptive tasks under fixed priorities and EDF, \
          {beside}; the file can be simulated and run",
         section.resource, cpu.0
     ))
@@ -58,6 +58,18 @@ fn inversion(system: &System, cpu: CpuId) -> Option<String> {
          processor (priority inversion)",
         open.resource
     ))
+}
+
+/// A protocol of what the tasks of a processor hold that the policy's tests do not know.
+fn unbounded(system: &System, cpu: CpuId) -> Option<Protocol> {
+    let sections = system.tasks_on(cpu).flat_map(|(_, task)| &task.sections);
+    let held = sections.filter_map(|section| system.find_resource(&section.resource));
+    let is_known = |protocol: &Protocol| match system.policy() {
+        Policy::FixedPriority => true,
+        Policy::Edf => matches!(protocol, Protocol::Ceiling | Protocol::Msrp),
+        _ => false,
+    };
+    held.map(|resource| system.resources()[resource].protocol).find(|protocol| !is_known(protocol))
 }
 
 /// Refuses what no test knows of a processor.

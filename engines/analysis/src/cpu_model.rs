@@ -98,6 +98,8 @@ pub struct CpuTask {
     pub spin: u64,
     /// How often a job may be suspended until a resource is unlocked; `wcet` has the context switches in it.
     pub lock_waits: u64,
+    /// What locking itself costs a job in its sections on spin locks, ns; `wcet` has it in it.
+    pub locking: u64,
     /// How its jobs wait for devices; `wcet` then has the answers in it, once they are bounded.
     pub waiting: Option<Waiting>,
 }
@@ -111,7 +113,7 @@ pub struct Held {
     pub protocol: Protocol,
     /// What a job has executed when it locks, ns.
     pub from: u64,
-    /// How much it executes until it unlocks, ns.
+    /// How much it executes until it unlocks, ns; on a spin lock with what locking itself costs.
     pub length: u64,
     /// Of a spin lock, how long its jobs wait for it at most, ns, and where they stand meanwhile.
     pub(crate) spin: Option<(u64, SpinsAt)>,
@@ -410,6 +412,7 @@ impl CpuTask {
             sections: Vec::new(),
             spin: 0,
             lock_waits: 0,
+            locking: 0,
             waiting: None,
         })
     }
@@ -442,13 +445,20 @@ impl CpuTask {
         let held = |section: &horolog_model::Section| {
             let (from, length) = (section.from.as_ns(), section.length.as_ns());
             let resource = *resources.get(section.resource.as_str())?;
-            Some(Held { resource, protocol: protocol(section)?, from, length, spin: spinning.wait(resource) })
+            let spin = spinning.wait(resource);
+            let locking = spin.map_or(0, |_| spinning.locking);
+            Some(Held {
+                resource,
+                protocol: protocol(section)?,
+                from,
+                length: length.saturating_add(locking),
+                spin,
+            })
         };
         let sections: Vec<Held> = task.sections.iter().filter_map(held).collect();
-        let mut waits = sections.iter().filter_map(|held| held.spin).map(|(wait, _)| wait);
-        let spin = waits.try_fold(0_u64, u64::checked_add);
-        let spin = spin.ok_or_else(|| too_long("the waits for spin locks"))?;
-        let wcet = bare_wcet.checked_add(both).and_then(|sum| sum.checked_add(spin));
+        let (spin, locking) =
+            spin_of(&sections, spinning.locking).ok_or_else(|| too_long("the waits for spin locks"))?;
+        let wcet = [both, spin, locking].into_iter().try_fold(bare_wcet, u64::checked_add);
         let wcet = within(wcet.ok_or_else(|| too_long("wcet"))?, "wcet")?;
         let waiting = Waiting::new(system, task, &arrival, wcet);
         let shape = match &task.preemption {
@@ -486,9 +496,17 @@ impl CpuTask {
             sections,
             spin,
             lock_waits,
+            locking,
             waiting,
         })
     }
+}
+
+/// How long a job waits for spin locks at most, and what locking costs it; `None` on overflow.
+fn spin_of(sections: &[Held], locking: u64) -> Option<(u64, u64)> {
+    let mut waits = sections.iter().filter_map(|held| held.spin).map(|(wait, _)| wait);
+    let count = sections.iter().filter(|held| held.spin.is_some()).count() as u64;
+    Some((waits.try_fold(0, u64::checked_add)?, locking.checked_mul(count)?))
 }
 
 impl Shape {

@@ -30,10 +30,18 @@ pub enum TermKind {
     BlockingSection,
     /// Waits for spin locks that jobs of other processors hold.
     Spinning,
+    /// What asking for spin locks, getting them and letting go of them costs.
+    Locking,
     /// A section of a less important task on a spin lock; of one that spins above this task with the wait for it.
     BlockingSpinLock,
     /// A task with a later deadline that has just begun and cannot be preempted (EDF).
     BlockingDueLater,
+    /// A section of a task that is due later on a resource that keeps jobs waiting (EDF).
+    BlockingSectionDueLater,
+    /// A section of a task that is due later on a spin lock, with the wait for it (EDF).
+    BlockingSpinLockDueLater,
+    /// Jobs that such a resource does not keep waiting, and that go ahead while it is held (EDF).
+    AheadOfSection,
     /// Jobs of a more important task.
     Interference,
     /// Jobs of another task that are due no later (EDF).
@@ -206,6 +214,8 @@ impl<'a> Terms<'a> {
         self.add(kind, who, Some(count), work);
         let spin = count.checked_mul(task.spin).ok_or_else(|| too_long("waits for spin locks"))?;
         self.add(TermKind::Spinning, Some(&task.name), Some(count), spin);
+        let locking = count.checked_mul(task.locking).ok_or_else(|| too_long("what locking costs"))?;
+        self.add(TermKind::Locking, Some(&task.name), Some(count), locking);
         Ok(())
     }
 
@@ -243,9 +253,14 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
     let turns = task.suspensions() + 1;
     terms.switches += u128::from(turns - 1 + 2 * task.turns());
     let answers = task.waiting.as_ref().and_then(Waiting::total).unwrap_or(0);
-    let work = worst.ending.before + worst.ending.last - 2 * task.turns() * switch - answers - task.spin;
+    let work = worst.ending.before + worst.ending.last
+        - 2 * task.turns() * switch
+        - answers
+        - task.spin
+        - task.locking;
     terms.add(TermKind::OwnWork, None, Some(1), work);
     terms.add(TermKind::Spinning, Some(&task.name), Some(1), task.spin);
+    terms.add(TermKind::Locking, Some(&task.name), Some(1), task.locking);
     terms.jobs(TermKind::EarlierJobs, index, u128::from(worst.own_jobs - 1))?;
     for (request, answer) in task.waiting.iter().flat_map(|waiting| &waiting.answers) {
         let time = u128::from(worst.own_jobs) * u128::from(answer.unwrap_or(0));
@@ -373,11 +388,23 @@ impl fmt::Display for Term {
             TermKind::Spinning => {
                 write!(f, "{count} job{plural} of `{who}` spinning, for locks that other processors hold")
             }
+            TermKind::Locking => {
+                write!(f, "{count} job{plural} of `{who}` asking for spin locks, getting them and letting go")
+            }
             TermKind::BlockingSpinLock => {
                 write!(f, "blocked by `{who}`, less important, that waits for a spin lock or holds it")
             }
             TermKind::BlockingDueLater => {
                 write!(f, "blocked by `{who}`, due later, that has just begun and cannot be preempted")
+            }
+            TermKind::BlockingSectionDueLater => {
+                write!(f, "blocked by `{who}`, due later, that has just locked a resource")
+            }
+            TermKind::BlockingSpinLockDueLater => {
+                write!(f, "blocked by `{who}`, due later, that waits for a spin lock or holds it")
+            }
+            TermKind::AheadOfSection => {
+                write!(f, "{count} job{plural} of `{who}`, which that resource does not keep waiting")
             }
             TermKind::DueNoLater => write!(f, "{count} job{plural} of `{who}`, due no later"),
             TermKind::Interference => write!(f, "{count} job{plural} of `{who}`, more important"),

@@ -28,6 +28,7 @@ pub mod segments;
 pub mod sensitivity;
 pub mod server;
 mod spin_locks;
+mod spin_priority;
 pub mod utilisation;
 mod waiting;
 
@@ -43,9 +44,11 @@ pub use result::{
 };
 pub use sensitivity::{Help, Remedy, Sensitivity};
 pub use server::size::{PeriodSize, ServerSize, size_server};
+pub use spin_priority::{SpinBound, SpinCandidate, SpinChoice, SpinProcessor, choose_spin_priority};
 
 use cpu_model::CpuModel;
 use horolog_model::{Policy, System};
+use horolog_time::Span;
 
 /// Runs every test that applies to `system`.
 ///
@@ -112,31 +115,10 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
                 cpu.0
             ));
         }
-        if model.has_spin_locks() {
-            notes.push(format!(
-                "cpu {}: spin locks: a job waits for one section of each other processor, and is blocked by one of its own; what locking \
-                 itself costs is not in the bounds, and sensitivity is not explored",
-                cpu.0
-            ));
-        } else if model.has_lock_waits() {
-            notes.push(format!(
-                "cpu {}: under {}, may block once a busy period; what locking itself costs is not in the bounds",
-                cpu.0,
-                match model.inherits() {
-                    true => "inheritance a section of each less important task, and one of each resource",
-                    false => "the original ceiling one section",
-                }
-            ));
-        } else if model.has_sections() {
-            notes.push(format!(
-                "cpu {}: sections block {}, at most once a busy period: bounds are in continuous time, \
-                 and what locking itself costs is not in them",
-                cpu.0,
-                model.how_sections_block()
-            ));
-        }
+        notes.extend(sections_note(&resolved, &model));
         let waits = waiting::has_waits(&model);
-        let sensitivity = match options.sensitivity && !waits && !model.has_spin_locks() {
+        let explores = options.sensitivity && !waits && explores(&resolved, &model);
+        let sensitivity = match explores {
             true => Some(sensitivity::explore(&model, resolved.policy(), options, &mut verdicts)?),
             false => None,
         };
@@ -196,6 +178,45 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
         processors,
         reasons,
         notes,
+    })
+}
+
+/// Whether sensitivity is explored: changes leave the sections' waits, and under EDF their ceilings, out of account.
+fn explores(system: &System, model: &CpuModel) -> bool {
+    !model.has_spin_locks() && (system.policy() == Policy::FixedPriority || !model.has_sections())
+}
+
+/// What a reader should know of bounds beside sections.
+fn sections_note(system: &System, model: &CpuModel) -> Option<String> {
+    let (cpu, is_edf) = (model.cpu.0, system.policy() == Policy::Edf);
+    if model.has_spin_locks() {
+        let locking = system.platform().locking.of_section().unwrap_or(Span::MAX);
+        let costs = if locking.is_zero() {
+            "what locking itself costs counts as nothing".to_owned()
+        } else {
+            format!("locking itself makes each section longer by {locking}")
+        };
+        return Some(format!(
+            "cpu {cpu}: spin locks: a job waits for one section of each other processor, and is blocked by one of its own; {costs}; \
+             sensitivity is not explored"
+        ));
+    }
+    if model.has_lock_waits() {
+        let how = match model.inherits() {
+            true => "inheritance a section of each less important task, and one of each resource",
+            false => "the original ceiling one section",
+        };
+        return Some(format!(
+            "cpu {cpu}: under {how}, may block once a busy period; what locking itself costs is not in the bounds"
+        ));
+    }
+    let unexplored = if is_edf { ", and sensitivity is not explored" } else { "" };
+    model.has_sections().then(|| {
+        format!(
+            "cpu {cpu}: sections block {}, at most once a busy period: bounds are in continuous time, \
+             and what locking itself costs is not in them{unexplored}",
+            model.how_sections_block()
+        )
     })
 }
 

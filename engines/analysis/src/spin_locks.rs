@@ -8,6 +8,9 @@
 //! L_m(c)     = least x with x = c + 2 s + what interrupts and measured loads of m take within x
 //! ```
 //!
+//! Length is what the file says and what locking itself costs, E: asking, getting the lock after a wait, letting go
+//! (`docs/concepts/spin-locks.md` derives where each is paid).
+//!
 //! s the context switch: one may be under way, and one brings the job back that spins where it was preempted. Where the platform
 //! has no costs L_m(c) is c. Sources: `gai01` for waiting and sections that nothing preempts; for a spin priority
 //! below the highest `afshar16`, with the term that [`crate::fixed_priority::sections`] adds to it.
@@ -32,6 +35,8 @@ pub(crate) enum SpinsAt {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spinning {
     waits: BTreeMap<usize, (u64, SpinsAt)>,
+    /// E, what locking costs in each section, ns.
+    pub(crate) locking: u64,
 }
 
 impl Spinning {
@@ -40,7 +45,9 @@ impl Spinning {
         if !system.has_spin_locks() {
             return Ok(Spinning::default());
         }
-        let mut spinning = Spinning::default();
+        let too_long = || AnalysisError::overflow("platform", "the costs of spin locks");
+        let locking = system.platform().locking.of_section().ok_or_else(too_long)?.as_ns();
+        let mut spinning = Spinning { locking, ..Spinning::default() };
         let mut delays: BTreeMap<CpuId, Delays> = BTreeMap::new();
         for resource in resources_of(system, cpu) {
             let mut longest: BTreeMap<CpuId, u64> = BTreeMap::new();
@@ -58,7 +65,7 @@ impl Spinning {
                     std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
                     std::collections::btree_map::Entry::Vacant(new) => new.insert(Delays::of(system, other)?),
                 };
-                let long = delays.longest(length);
+                let long = length.checked_add(locking).and_then(|length| delays.longest(length));
                 let sum = long.and_then(|long| wait.checked_add(long)).filter(|&sum| sum <= LONGEST_NS);
                 wait = sum.ok_or_else(|| {
                     let name = &system.resources()[resource].name;
@@ -115,6 +122,9 @@ pub(crate) fn unbounded(system: &System, cpu: CpuId) -> Option<String> {
     })
 }
 
+/// So many steps towards the end of a section are tried.
+const MOST_STEPS: u32 = 10_000;
+
 /// What the kernel takes on a processor from a job that nothing else preempts.
 struct Delays {
     switches: u64,
@@ -146,11 +156,11 @@ impl Delays {
         Ok(Delays { switches, interrupts, loads: loads.collect() })
     }
 
-    /// How long a section of this length takes at most; `None` where it never ends.
+    /// How long a section of this length takes at most; `None` where it never ends, or that takes too many steps to find.
     fn longest(&self, length: u64) -> Option<u64> {
         let own = length.checked_add(self.switches)?;
         let mut x = own;
-        loop {
+        for _ in 0..MOST_STEPS {
             let taken = self.interrupts.iter().try_fold(0_u128, |sum, (arrival, cost)| {
                 sum.checked_add(arrival.closed(u128::from(x)).checked_mul(u128::from(*cost))?)
             })?;
@@ -162,5 +172,6 @@ impl Delays {
             }
             x = next;
         }
+        None
     }
 }

@@ -117,3 +117,33 @@ fn beside_what_may_keep_a_holder_waiting_nothing_is_known() {
     assert!(analysis.tasks.iter().all(|task| task.verdict == Verdict::Unknown), "{analysis:?}");
     assert!(analysis.notes.iter().any(|note| note.contains("`rigid` on CPU 1")), "{:?}", analysis.notes);
 }
+
+/// Of each kind of cost: 1 ns in each of the two sections that a request of CPU 0 waits for, in that of slow and in its own.
+#[test]
+fn each_cost_of_locking_makes_each_section_longer() {
+    for (protocol, spin, ends) in [("msrp", "", 3), ("fslm", "\"ceiling\"", 1)] {
+        for keys in
+            [&["lock_request"][..], &["lock_grant"], &["lock_release"], &["lock_request", "lock_grant"]]
+        {
+            let costs: String = keys.iter().map(|key| format!("{key} = \"1 ns\"\n")).collect();
+            let system = three(protocol, spin, &costs);
+            let analysis = analyze(&system, &Options::default()).unwrap();
+            let plain = found(&analyze(&three(protocol, spin, ""), &Options::default()).unwrap());
+            let longer = |task: usize| {
+                let now = found(&analysis)[task];
+                (now.0 - plain[task].0, now.1 - plain[task].1)
+            };
+            let each = keys.len() as u64;
+            // fast and user are blocked by slow; user and slow have two sections and one of their own, each with two waits.
+            assert_eq!(longer(0), (ends * each, ends * each), "{protocol} {keys:?}");
+            assert_eq!(longer(2), (3 * each, (3 + 2 * 3) * each), "{protocol} {keys:?}");
+            assert_eq!(longer(3), (0, 3 * 3 * each), "{protocol} {keys:?}");
+            // b asks twice, each time behind two others.
+            assert_eq!(longer(4), (0, 2 * 3 * each), "{protocol} {keys:?}");
+            let explained = explain(&system, system.find_task("b").unwrap(), &Options::default()).unwrap();
+            let locking = explained.terms.iter().find(|term| term.kind == TermKind::Locking).unwrap();
+            assert_eq!(locking.time, Span::from_ns(2 * each));
+            assert!(analysis.notes[0].contains(&format!("longer by {each} ns")), "{:?}", analysis.notes);
+        }
+    }
+}

@@ -126,7 +126,7 @@ fn system(case: &Case) -> System {
             tick: positive(case.tick),
             context_switch: positive(case.switch),
             timer_interrupt: positive(case.interrupt),
-            release_latency: None,
+            ..Platform::default()
         },
         tasks: case.tasks.iter().enumerate().map(model).collect(),
         ..Draft::default()

@@ -180,6 +180,9 @@ pub(crate) struct AnalyzeArguments {
     /// The shortest period that `--size-server` looks at; default: an eighth of the shortest period of a task.
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "size_server")]
     pub(crate) least_period: Option<Span>,
+    /// Try every spin priority that each CPU with users of `fslm` may have: say with which all deadlines hold, and which is the best.
+    #[arg(long, conflicts_with_all = ["explain", "size_server", "certificate", "counterexample"])]
+    pub(crate) choose_spin_priority: bool,
 }
 
 #[derive(Args, Debug)]

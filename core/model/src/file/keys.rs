@@ -145,6 +145,19 @@ pub const PLATFORM: Section = Section {
             "a machine profile's; without one measured by `loop`, else 0",
             "How late the machine may notice a release.",
         ),
+        key(
+            "lock_request",
+            Kind::Duration,
+            "0",
+            "What asking for a spin lock takes, until the job has it or waits in the queue.",
+        ),
+        key(
+            "lock_grant",
+            Kind::Duration,
+            "0",
+            "What passes from when a spin lock comes to a job that waits until that job goes on.",
+        ),
+        key("lock_release", Kind::Duration, "0", "What letting go of a spin lock takes."),
     ],
 };
 

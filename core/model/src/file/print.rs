@@ -124,6 +124,9 @@ impl Printer {
         self.maybe_span("context_switch", platform.context_switch);
         self.maybe_span("timer_interrupt", platform.timer_interrupt);
         self.maybe_span("release_latency", platform.release_latency);
+        self.maybe_span("lock_request", platform.locking.request);
+        self.maybe_span("lock_grant", platform.locking.grant);
+        self.maybe_span("lock_release", platform.locking.release);
     }
 
     fn task(&mut self, task: &Task, has_cpu: bool) {

@@ -5,7 +5,7 @@ use super::reader::Reader;
 use super::tree::{Node, Value};
 use crate::path;
 use crate::platform::MAX_CPUS;
-use crate::{CpuId, Cpus, Interference, Platform, Policy, PriorityAssignment};
+use crate::{CpuId, Cpus, Interference, LockCosts, Platform, Policy, PriorityAssignment};
 use horolog_time::Span;
 
 /// Decimals of a utilisation: parts per billion.
@@ -77,8 +77,10 @@ impl Reader {
         let context_switch = cost("context_switch");
         let timer_interrupt = cost("timer_interrupt");
         let release_latency = cost("release_latency");
+        let (request, grant, release) = (cost("lock_request"), cost("lock_grant"), cost("lock_release"));
+        let locking = LockCosts { request, grant, release };
         // What could not be read is told; the checks go on without it.
-        Some(Platform { cpus: cpus?, tick, context_switch, timer_interrupt, release_latency })
+        Some(Platform { cpus: cpus?, tick, context_switch, timer_interrupt, release_latency, locking })
     }
 
     fn cpus(&mut self, node: &Node) -> Option<Cpus> {

@@ -1,7 +1,8 @@
 //! What the worst response time under EDF consists of.
 
 use super::cpu::{continuous_test, refuse_deferred, set_of};
-use super::{Budget, NpTime, ResponseAnalysis, constant_bandwidth};
+use super::sections::sections;
+use super::{Budget, EdfResponse, NpTime, ResponseAnalysis, constant_bandwidth};
 use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
 use crate::explain::{Explanation, TermKind, Terms, narrow};
@@ -76,8 +77,7 @@ pub(crate) fn explain_edf(
     for (other, count) in parts.jobs.iter().enumerate().filter(|(other, _)| *other != index) {
         terms.jobs(TermKind::DueNoLater, other, u128::from(*count))?;
     }
-    let blocker = worst.blocker.map(|blocker| cpu.tasks[blocker].name.as_str());
-    terms.add(TermKind::BlockingDueLater, blocker, None, worst.blocking - set.extra_blocking());
+    blocking(cpu, &worst, worst.blocking - set.extra_blocking(), &mut terms)?;
     terms.switches()?;
     let count = cpu.interrupts.iter().map(|load| load.arrival.half_open(u128::from(parts.end))).sum();
     terms.add(TermKind::TimerInterrupts, None, Some(narrow(count)?), parts.interrupts);
@@ -90,4 +90,33 @@ pub(crate) fn explain_edf(
     terms.add(TermKind::BeforeArrival, None, None, worst.deadline_at.saturating_sub(deadline));
     explanation.terms = terms.list;
     Ok(explanation)
+}
+
+/// Who is due later and blocks for `time`, and who goes ahead meanwhile.
+fn blocking(
+    cpu: &CpuModel,
+    worst: &EdfResponse,
+    time: u64,
+    terms: &mut Terms<'_>,
+) -> Result<(), AnalysisError> {
+    let Some(blocker) = worst.blocker else { return Ok(()) };
+    let who = Some(cpu.tasks[blocker].name.as_str());
+    let d = worst.deadline_at;
+    let found = sections(cpu).into_iter().find(|section| {
+        let of = section.blocking;
+        of.task == blocker && of.time == time && of.from <= d && of.until.is_none_or(|until| d < until)
+    });
+    let Some(section) = found else {
+        terms.add(TermKind::BlockingDueLater, who, None, time);
+        return Ok(());
+    };
+    if section.held.spin.is_some() {
+        terms.add(TermKind::BlockingSpinLockDueLater, who, None, time);
+        return Ok(());
+    }
+    terms.add(TermKind::BlockingSectionDueLater, who, None, section.held.length);
+    for (index, count) in section.ahead {
+        terms.jobs(TermKind::AheadOfSection, index, u128::from(count))?;
+    }
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! EDF tests of one processor of a system.
 
+use super::sections::sections;
 use super::{
     Arrivals, Budget, EdfSet, EdfSolver, EdfTask, EdfVerdict, NpTime, ResponseAnalysis, TopLoad, Unresolved,
     constant_bandwidth,
@@ -30,8 +31,10 @@ pub(super) fn set_of(cpu: &CpuModel) -> Result<EdfSet, AnalysisError> {
         jitter: load.arrival.jitter(),
     });
     let measured = cpu.interferences.iter().map(|load| TopLoad::Linear(*load));
+    let sections = sections(cpu).into_iter().map(|section| section.blocking).collect();
     EdfSet::new(tasks, interrupts.chain(measured).collect())
         .and_then(|set| set.with_extra_blocking(cpu.context_switch))
+        .and_then(|set| set.with_sections(sections))
         .map_err(|error| AnalysisError::too_long("system", error.to_string()))
 }
 
@@ -48,10 +51,34 @@ struct Flavour {
     time: NpTime,
     /// Whether any task is non-preemptive.
     blocks: bool,
+    held: Holding,
+}
+
+/// What jobs of the processor hold; beside sections no task is non-preemptive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Holding {
+    Nothing,
+    Resources,
+    SpinLocks,
+}
+
+impl Holding {
+    fn on(cpu: &CpuModel) -> Holding {
+        match (cpu.has_spin_locks(), cpu.has_sections()) {
+            (true, _) => Holding::SpinLocks,
+            (false, true) => Holding::Resources,
+            (false, false) => Holding::Nothing,
+        }
+    }
 }
 
 impl Flavour {
     const fn set_test(self) -> (&'static str, &'static str) {
+        match self.held {
+            Holding::Nothing => {}
+            Holding::Resources => return ("edf-qpa-ceiling", "baker91"),
+            Holding::SpinLocks => return ("edf-qpa-spin-locks", "gai01"),
+        }
         match (self.blocks, self.time) {
             (false, _) => ("edf-qpa", "zhangburns09"),
             (true, NpTime::Continuous) => ("edf-qpa-non-preemptive", "george96"),
@@ -60,6 +87,11 @@ impl Flavour {
     }
 
     const fn response_test(self, preemptive: bool) -> (&'static str, &'static str) {
+        match self.held {
+            Holding::Nothing => {}
+            Holding::Resources => return ("edf-ceiling", "baker91"),
+            Holding::SpinLocks => return ("edf-spin-locks", "gai01"),
+        }
         match (preemptive, self.blocks, self.time) {
             (true, true, NpTime::Units(_)) => ("edf-response-integer", "george96"),
             (true, _, _) => ("edf-response", "spuri96"),
@@ -89,7 +121,9 @@ const MOST_IN_PATTERNS: usize = 1_000_000;
 /// The name of the test that gives a task its bound.
 pub(super) fn continuous_test(cpu: &CpuModel, index: usize) -> &'static str {
     let blocks = cpu.tasks.iter().any(|task| !task.shape.preemptive);
-    Flavour { time: NpTime::Continuous, blocks }.response_test(cpu.tasks[index].shape.preemptive).0
+    Flavour { time: NpTime::Continuous, blocks, held: Holding::on(cpu) }
+        .response_test(cpu.tasks[index].shape.preemptive)
+        .0
 }
 
 /// Every test of every task of one processor, and the tests of the whole set.
@@ -104,15 +138,16 @@ pub(crate) fn analyze_cpu(
     }
     let set = set_of(cpu)?;
     let blocks = cpu.tasks.iter().any(|t| !t.shape.preemptive);
-    let mut flavours = vec![Flavour { time: NpTime::Continuous, blocks }];
+    let held = Holding::on(cpu);
+    let mut flavours = vec![Flavour { time: NpTime::Continuous, blocks, held }];
     let unit = options.resolution.as_ns();
     if blocks && cpu.is_in_units_of(unit) {
-        flavours.push(Flavour { time: NpTime::Units(unit), blocks });
+        flavours.push(Flavour { time: NpTime::Units(unit), blocks, held });
     }
     let each = options.for_each_of(cpu.tasks.len());
     let [shared, own] =
         [options.effort_of_all(cpu.tasks.len()), each.effort].map(|effort| effort.saturating_mul(TERMS));
-    let least = cpu.keeps_exactness();
+    let least = cpu.keeps_exactness() && held == Holding::Nothing;
     let mut set_tests = Vec::new();
     let mut tests: Vec<Vec<TestResult>> = vec![Vec::new(); cpu.tasks.len()];
     for flavour in flavours {
@@ -135,11 +170,12 @@ pub(crate) fn analyze_cpu(
     }
     let mut verdicts = Vec::with_capacity(tests.len());
     let blocking = longest_blocking(cpu);
+    let is_bare = cpu.servers.is_empty() && held == Holding::Nothing;
     let mut late = None;
     let mut patterns = MOST_IN_PATTERNS / cpu.tasks.len().max(1);
     for (index, (tests, blocking)) in tests.into_iter().zip(blocking).enumerate() {
         let mut verdict = verdict_of(cpu, index, blocking, tests)?;
-        if verdict.verdict == Verdict::Misses && cpu.servers.is_empty() && patterns > 0 {
+        if verdict.verdict == Verdict::Misses && is_bare && patterns > 0 {
             patterns -= 1;
             let late = late.get_or_insert_with(|| ResponseAnalysis::for_late_jobs(&set, NpTime::Units(1)));
             verdict.witness = super::evidence::witness(system, cpu, late, index, &each);
@@ -198,18 +234,24 @@ fn verdict_of(
 }
 
 /// The longest time that a job with a later deadline may hold the processor against each task: only tasks with a
-/// longer D − J can.
+/// longer D − J can, and sections that block windows beyond it.
 fn longest_blocking(cpu: &CpuModel) -> Vec<u64> {
     let window = |task: &CpuTask| {
         task.deadline.map_or(i128::MAX, |d| i128::from(d) - i128::from(task.arrival.jitter()))
     };
     let mut order: Vec<(i128, usize)> = cpu.tasks.iter().map(window).zip(0..).collect();
     order.sort_unstable_by(|a, b| b.cmp(a));
+    let whole = order.iter().map(|&(until, index)| (until, cpu.tasks[index].shape.longest_segment));
+    let held = sections(cpu)
+        .into_iter()
+        .map(|section| (section.blocking.until.map_or(i128::MAX, i128::from), section.blocking.time));
+    let mut blockers: Vec<(i128, u64)> = whole.chain(held).collect();
+    blockers.sort_unstable_by(|a, b| b.cmp(a));
     let mut blocking = vec![cpu.context_switch; cpu.tasks.len()];
     let (mut above, mut longest) = (0, 0);
     for &(own, index) in &order {
-        while order[above].0 > own {
-            longest = longest.max(cpu.tasks[order[above].1].shape.longest_segment);
+        while blockers.get(above).is_some_and(|blocker| blocker.0 > own) {
+            longest = longest.max(blockers[above].1);
             above += 1;
         }
         blocking[index] += longest;

@@ -162,7 +162,7 @@ pub struct DemandFunction {
     pub(super) task_lists: usize,
     /// The shortest window of any task: below it no deadline can be missed.
     pub(super) shortest: u64,
-    /// What may block any window: the longest non-preemptive job without deadline, and the set's extra blocking.
+    /// What may block any window: the longest non-preemptive job or section without deadline, and the set's extra blocking.
     pub(super) eternal_blocking: u64,
     /// Whether a job may be released after its own deadline.
     pub(super) late_release: bool,
@@ -195,6 +195,9 @@ impl DemandFunction {
                 }
                 None => self.eternal_blocking = self.eternal_blocking.max(task.non_preemptive),
             }
+        }
+        for section in set.sections().iter().filter(|section| section.until.is_none()) {
+            self.eternal_blocking = self.eternal_blocking.max(section.time);
         }
         self.eternal_blocking += set.extra_blocking();
         (self.task_terms, self.task_lists) = (self.terms.len(), self.listed.len());

@@ -1,7 +1,7 @@
 //! Earliest deadline first on one processor: the processor demand criterion (with QPA), exact response times,
 //! witnesses of misses.
 //!
-//! The world of these tests: independent tasks on one processor, always the ready job with the earliest absolute
+//! The world of these tests: tasks on one processor, always the ready job with the earliest absolute
 //! deadline, ties broken against the task under study. Each task is preemptive or non-preemptive; release jitter
 //! and deadlines are arbitrary; phases are arbitrary too (an offset that a file gives is not used, which keeps
 //! the tests sufficient but not exact for it). Loads above all tasks (interrupts, measured interference) take
@@ -14,8 +14,10 @@ mod demand;
 mod due_work;
 mod evidence;
 mod horizon;
+mod pieces;
 mod qpa;
 mod response;
+mod sections;
 mod set;
 mod together;
 
@@ -26,7 +28,7 @@ pub(crate) use evidence::Prover;
 pub use horizon::{Horizon, HorizonProof};
 pub use qpa::{EdfSolver, EdfVerdict, Failure};
 pub use response::{EdfResponse, NpTime, ResponseAnalysis};
-pub use set::{Arrivals, EdfSet, EdfTask, InvalidSet, TopLoad};
+pub use set::{Arrivals, EdfSet, EdfTask, InvalidSet, SectionBlocking, TopLoad};
 
 /// Why a test gives no answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, thiserror::Error)]

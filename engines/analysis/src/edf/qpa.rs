@@ -10,7 +10,8 @@
 //!
 //! QPA walks t downwards from the horizon: as f never falls while B stays, `f(t) ≤ t` proves every window in
 //! \[f(t), t\], so the next window to look at is f(t) itself, or the last step of h below t where f(t) = t. B falls
-//! with t, so the walk is done piece by piece, between the lengths at which B changes.
+//! with t, so the walk is done piece by piece, between the lengths at which B changes. Sections that hold resources (`sections`)
+//! are terms of B as well; one on a local resource blocks from some length on, so that B may also rise.
 //!
 //! Exact for periodic and sporadic tasks with arbitrary phases, deadlines and jitter; sufficient with linear loads.
 //!
@@ -152,7 +153,11 @@ impl EdfSolver {
         horizon: u64,
         budget: &mut Budget,
     ) -> Result<Option<Failure>, Unresolved> {
-        fill_pieces(&mut self.pieces, set, time, self.demand.shortest);
+        if set.sections().is_empty() {
+            fill_pieces(&mut self.pieces, set, time, self.demand.shortest);
+        } else {
+            fill_with_sections(&mut self.pieces, set, time, self.demand.shortest);
+        }
         let mut last = horizon;
         for (index, &piece) in self.pieces.iter().enumerate() {
             // A piece with blocking ends where the one above begins, even beyond the horizon: that covers only
@@ -172,6 +177,19 @@ impl EdfSolver {
         }
         Ok(None)
     }
+}
+
+/// The pieces of a set with sections, longest windows first.
+fn fill_with_sections(pieces: &mut Vec<Piece>, set: &EdfSet, time: NpTime, shortest: u64) {
+    pieces.clear();
+    for piece in super::pieces::of(set, time) {
+        if piece.from <= shortest {
+            pieces.clear();
+        }
+        let super::pieces::Piece { from, time, by } = piece;
+        pieces.push(Piece { from: from.max(shortest), blocking: time, blocker: by });
+    }
+    pieces.reverse();
 }
 
 /// The pieces of the walk, longest windows first.

@@ -508,6 +508,10 @@ impl ResponseAnalysis {
 
 /// B(d) of a set: the longest non-preemptive job with D − J > d, and what always blocks.
 fn blocking(set: &EdfSet, time: NpTime) -> Vec<Blocking> {
+    if !set.sections().is_empty() {
+        let pieces = super::pieces::of(set, time).into_iter();
+        return pieces.map(|piece| Blocking { from: piece.from, time: piece.time, by: piece.by }).collect();
+    }
     let mut blockers: Vec<(Option<u64>, u64, usize)> = Vec::new();
     for (index, task) in set.tasks().iter().enumerate().filter(|(_, t)| t.non_preemptive > 0) {
         let until = task.shortest_window().map(|w| w.max(0) as u64);

@@ -78,6 +78,19 @@ pub enum TopLoad {
     },
 }
 
+/// A stretch for which a job that is due later may keep jobs waiting: a section that holds a resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SectionBlocking {
+    /// Whose section it is, an index into the set.
+    pub task: usize,
+    /// The shortest window that it blocks; 0, or the D − J of some task.
+    pub from: u64,
+    /// The shortest window that it blocks no more; `None`: it blocks every longer one.
+    pub until: Option<u64>,
+    /// For how long, ns.
+    pub time: u64,
+}
+
 /// Why a set is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what}")]
@@ -91,7 +104,8 @@ pub struct EdfSet {
     tasks: Vec<EdfTask>,
     loads: Vec<TopLoad>,
     extra_blocking: u64,
-    /// No missing deadlines and no non-preemptive tasks.
+    sections: Vec<SectionBlocking>,
+    /// No missing deadlines, no non-preemptive tasks and no sections.
     plain: bool,
 }
 
@@ -112,7 +126,7 @@ impl EdfSet {
             check_load(load).map_err(|what| InvalidSet { what })?;
         }
         let plain = tasks.iter().all(|t| t.non_preemptive == 0 && t.deadline.is_some());
-        Ok(EdfSet { tasks, loads, extra_blocking: 0, plain })
+        Ok(EdfSet { tasks, loads, extra_blocking: 0, sections: Vec::new(), plain })
     }
 
     /// The same set with so much more blocking of every window (a context switch that has begun).
@@ -125,6 +139,31 @@ impl EdfSet {
         }
         self.extra_blocking = blocking;
         Ok(self)
+    }
+
+    /// The same set with sections that block; of all that block a window the longest one counts.
+    ///
+    /// # Errors
+    /// A section of an unknown task, or a time of 2^60 ns or more.
+    pub fn with_sections(mut self, sections: Vec<SectionBlocking>) -> Result<EdfSet, InvalidSet> {
+        for section in &sections {
+            if section.task >= self.tasks.len() {
+                return Err(InvalidSet { what: "a section of an unknown task" });
+            }
+            if [section.from, section.until.unwrap_or(0), section.time].into_iter().any(|time| time >= LIMIT)
+            {
+                return Err(InvalidSet { what: "a time of 2^60 ns or more" });
+            }
+        }
+        self.plain &= sections.is_empty();
+        self.sections = sections;
+        Ok(self)
+    }
+
+    /// The sections that block.
+    #[must_use]
+    pub fn sections(&self) -> &[SectionBlocking] {
+        &self.sections
     }
 
     /// Blocking of every window beside that by tasks.

@@ -1,5 +1,6 @@
 //! `horolog analyze`.
 
+use super::spin_priority;
 use crate::arguments::{AnalyzeArguments, FileArguments};
 use crate::colour::{self, Tone};
 use crate::failure::{self, Done, Failure, Verdict};
@@ -30,6 +31,7 @@ pub(crate) fn run(words: &AnalyzeArguments) -> Done {
         ("--counterexample", words.counterexample.is_some()),
         ("--explain", words.explain.is_some()),
         ("--size-server", words.size_server.is_some()),
+        ("--choose-spin-priority", words.choose_spin_priority),
     ];
     if let Some((option, _)) = of_one.into_iter().find(|(_, is_given)| *is_given) {
         return Err(Failure::usage(format_args!("{option} takes one file, and there are {}", files.len())));
@@ -72,6 +74,10 @@ fn one(file: &FileArguments, words: &AnalyzeArguments, results: &mut Results) ->
     if let Some(name) = &words.size_server {
         costs::say(&source);
         return size(&system, &file, name, words, &options, results);
+    }
+    if words.choose_spin_priority {
+        costs::say(&source);
+        return spin_priority::choose(&system, &file, &options, results);
     }
     let proof = prove(&system, source).map_err(Failure::from)?;
     let analysis = &proof.analysis;

@@ -17,5 +17,6 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod sets;
 pub(crate) mod simulate;
+mod spin_priority;
 pub(crate) mod trace;
 pub(crate) mod verify;

@@ -132,6 +132,10 @@ pub(super) const PAGES: &[Page] = &[
                 "horolog analyze system.toml --size-server events --machine none",
                 "The largest budget of a server, with costs of zero.",
             ),
+            (
+                "horolog analyze system.toml --choose-spin-priority",
+                "The best spin priority of each CPU, with the bounds of all that it may have.",
+            ),
         ],
         exit: &[
             (0, "Every hard deadline is proved."),
