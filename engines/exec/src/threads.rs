@@ -14,7 +14,9 @@ use crate::processes::Processes;
 use crate::shared::RunShared;
 use crate::task_shared::TaskShared;
 use crate::{ExecError, RunOptions, bands};
-use horolog_model::{Body, Companion, LeftOver, LowPriority, Order, Preemption, Role, System, TaskId};
+use horolog_model::{
+    Arrival, Body, Companion, LeftOver, LowPriority, Order, Preemption, Role, System, TaskId,
+};
 use horolog_sched::{Machine, ProcessorIndex};
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock::{self, ThreadClock};
@@ -117,7 +119,11 @@ impl Setup<'_> {
             task.tid.store(attached.id(), Ordering::Release);
             let note = "an attached process: its waits end its jobs, which only the kernel's record shows";
             task.tally().note = Some(note);
-            threads.processes.add(task.clone(), attached);
+            let period = match self.system.task(task.id).arrival {
+                Arrival::Periodic { period } => Some(period.as_ns()),
+                _ => None,
+            };
+            threads.processes.add(task.clone(), attached, period);
         }
         let stop = self.options.stop.as_ref();
         threads.processes.wait_until_started(|| !stop.is_some_and(|stop| stop.load(Ordering::Acquire)));
