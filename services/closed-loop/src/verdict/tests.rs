@@ -697,3 +697,19 @@ fn a_job_that_never_ends_is_named_before_what_the_machine_did() {
     case.outcome.as_mut().expect("one").notes.push(note.to_owned());
     assert_eq!(case.closing().text, format!("3 deadlines missed (b 2, a 1); {note}"));
 }
+
+/// Beside a note about costs, the reason of a task is what an undecided proof says first.
+#[test]
+fn the_reason_of_a_task_goes_before_a_note_about_costs() {
+    let mut case = Case::new();
+    let proof = case.proof.as_mut().expect("there is one");
+    proof.schedulable = Schedulable::Unknown;
+    proof.tasks[0].verdict = horolog_analysis::Verdict::Unknown;
+    proof.notes = vec!["no test is exact with costs".to_owned()];
+    let before = case.answers(Answer::Undecided, Answer::Yes, Answer::Yes, 4);
+    assert!(before.to_string().contains("no test is exact"), "{before}");
+    let proof = case.proof.as_mut().expect("there is one");
+    proof.reasons = vec!["task a: its bcet makes the costs too large".to_owned()];
+    let after = case.closing().to_string();
+    assert!(after.contains("task a: its bcet") && !after.contains("no test"), "{after}");
+}

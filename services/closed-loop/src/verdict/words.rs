@@ -443,7 +443,8 @@ fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said 
         return Said::new(text, None);
     }
     let notes = evidence.proof.map(|analysis| analysis.notes.as_slice()).unwrap_or_default();
-    let why = notes.iter().find(|note| note.starts_with("no test")).or(notes.first());
+    let reason = evidence.proof.and_then(|analysis| analysis.reasons.first());
+    let why = reason.or_else(|| notes.iter().find(|note| note.starts_with("no test"))).or(notes.first());
     let text = why.cloned().unwrap_or_else(|| "no test decides whether every deadline holds".to_owned());
     Said::new(text, None)
 }
