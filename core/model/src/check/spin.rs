@@ -2,7 +2,10 @@
 
 use super::forest::{Above, Forest};
 use super::{At, Checker};
-use crate::{CpuId, Draft, Policy, Priority, PriorityAssignment, Protocol, SpinLevel, Task, path, resource};
+use crate::{
+    CpuId, Draft, OverrunPolicy, Policy, Priority, PriorityAssignment, Protocol, SpinLevel, Task, path,
+    resource,
+};
 use std::collections::BTreeMap;
 
 impl Checker {
@@ -33,6 +36,14 @@ impl Checker {
             }
         }
         let uses = task.sections.iter().any(|it| protocol(&it.resource).is_some_and(Protocol::is_global));
+        if uses && task.overrun != OverrunPolicy::Count {
+            self.fail_beside(
+                At::new(path, "overrun"),
+                "an overrun policy beside a spin lock is not there yet: the clock of a job's thread counts what it spins",
+                "remove `overrun`, or use the protocol `ceiling`",
+                vec![(at.to_string(), "the sections".to_owned())],
+            );
+        }
         if uses && !matches!(forest.above_task(&task.name), Above::Root | Above::Cluster(_)) {
             let remedy = "let the task stand below the root of its CPU, or use the protocol `ceiling`";
             self.fail(at, "spin locks below servers and schedulers are not there yet", remedy);

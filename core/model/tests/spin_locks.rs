@@ -1,0 +1,76 @@
+//! Spin locks across processors: what the file says and what is refused, to the unit (decision 0018).
+
+use horolog_model::{System, file};
+
+/// Two CPUs, and on CPU 0 `low` (priority 2), `mid` (5) and `high` (8); `mid` and `far` on CPU 1 use the map.
+const FILE: &str = r#"
+[system]
+name = "spin"
+[platform]
+cpus = 2
+[[resource]]
+name = "map"
+protocol = "fslm"
+[[spin_priority]]
+cpu = 0
+priority = "ceiling"
+[[task]]
+name = "low"
+cpu = 0
+period = "40 ms"
+wcet = "1 ms"
+priority = 2
+[[task]]
+name = "mid"
+cpu = 0
+period = "20 ms"
+wcet = "2 ms"
+priority = 5
+[[task.section]]
+resource = "map"
+from = "0 ms"
+length = "1 ms"
+[[task]]
+name = "high"
+cpu = 0
+period = "10 ms"
+wcet = "1 ms"
+priority = 8
+[[task]]
+name = "far"
+cpu = 1
+period = "10 ms"
+wcet = "1 ms"
+priority = 1
+[[task.section]]
+resource = "map"
+from = "0 ms"
+length = "1 ms"
+"#;
+
+fn read(text: &str, sets: &[&str]) -> Result<System, String> {
+    let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+    file::read(text, "spin.toml", &sets).map(|(system, _)| system).map_err(|errors| errors.to_string())
+}
+
+#[track_caller]
+fn refused(sets: &[&str], words: &[&str]) {
+    let error = read(FILE, sets).expect_err(words[0]);
+    for word in words {
+        assert!(error.contains(word), "{word}: {error}");
+    }
+}
+
+/// Each policy but `count`; of a task that uses no spin lock each is right.
+#[test]
+fn an_overrun_policy_beside_a_spin_lock_is_refused_at_its_place() {
+    for policy in ["skip", "demote", "stop", "drop"] {
+        let set = format!("task.mid.overrun={policy}");
+        refused(&[&set], &["overrun policy beside a spin lock", "--set:1:18", "help: remove `overrun`"]);
+        assert!(read(FILE, &[&format!("task.low.overrun={policy}")]).is_ok(), "{policy}");
+    }
+    assert!(read(FILE, &["task.mid.overrun=count"]).is_ok());
+    let local = FILE.replace("protocol = \"fslm\"\n[[spin_priority]]\ncpu = 0\npriority = \"ceiling\"\n", "");
+    let local = local.replace("name = \"far\"\ncpu = 1", "name = \"far\"\ncpu = 0");
+    assert!(read(&local, &["task.mid.overrun=stop"]).is_ok(), "a local section");
+}
