@@ -74,3 +74,19 @@ fn an_overrun_policy_beside_a_spin_lock_is_refused_at_its_place() {
     let local = local.replace("name = \"far\"\ncpu = 1", "name = \"far\"\ncpu = 0");
     assert!(read(&local, &["task.mid.overrun=stop"]).is_ok(), "a local section");
 }
+
+/// The numbers that are named are the two outermost ones that are right.
+#[test]
+fn a_spin_priority_out_of_range_is_told_with_the_numbers_that_are_right() {
+    let set = |priority: i64| read(FILE, &[&format!("spin_priority.#1.priority={priority}")]);
+    assert!(set(5).is_ok() && set(8).is_ok());
+    for outside in [4, 9] {
+        let error = set(outside).expect_err("outside");
+        assert!(error.contains("goes from 5 (the most important user of a global resource) to 8"), "{error}");
+        assert!(error.contains("`\"highest\"` or a number from 5 to 8"), "{error}");
+    }
+    // The most important task uses it: one number is right.
+    let alone = ["task.high.priority=4", "spin_priority.#1.priority=6"];
+    refused(&alone, &["is 5 alone", "`\"highest\"` or 5"]);
+    assert!(read(FILE, &["task.high.priority=4", "spin_priority.#1.priority=5"]).is_ok());
+}

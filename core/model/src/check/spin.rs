@@ -108,16 +108,20 @@ impl Checker {
         let ceiling = resource::spin_ceiling(&draft.tasks, &draft.resources, cpu);
         let is_below = ceiling.is_some_and(|ceiling| ceiling.is_more_important_than(priority));
         if is_below || priority.is_more_important_than(highest) {
-            let from = ceiling.map_or_else(
-                || "any priority".to_owned(),
-                |ceiling| format!("{} (the most important user of a global resource)", ceiling.number()),
-            );
-            let reason = format!(
-                "a spin priority on CPU {} lies between {from} and {} (the most important task)",
-                cpu.0,
-                highest.number()
-            );
-            self.fail(at, reason, "use `\"ceiling\"`, `\"highest\"`, or a number between these two");
+            let top = format!("{} (the most important task)", highest.number());
+            let (range, number) = match ceiling.map(Priority::number) {
+                None => (format!("is at most {top}"), format!("a number up to {}", highest.number())),
+                Some(ceiling) if ceiling == highest.number() => (
+                    format!("is {ceiling} alone: its most important task uses a global resource"),
+                    format!("{ceiling}"),
+                ),
+                Some(ceiling) => (
+                    format!("goes from {ceiling} (the most important user of a global resource) to {top}"),
+                    format!("a number from {ceiling} to {}", highest.number()),
+                ),
+            };
+            let reason = format!("the spin priority of CPU {} {range}", cpu.0);
+            self.fail(at, reason, format!("use `\"ceiling\"`, `\"highest\"` or {number}"));
         }
     }
 }
