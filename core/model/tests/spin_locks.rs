@@ -1,6 +1,6 @@
 //! Spin locks across processors: what the file says and what is refused, to the unit (decision 0018).
 
-use horolog_model::{System, file};
+use horolog_model::{Priority, SpinLevel, System, file};
 
 /// Two CPUs, and on CPU 0 `low` (priority 2), `mid` (5) and `high` (8); `mid` and `far` on CPU 1 use the map.
 const FILE: &str = r#"
@@ -89,4 +89,23 @@ fn a_spin_priority_out_of_range_is_told_with_the_numbers_that_are_right() {
     let alone = ["task.high.priority=4", "spin_priority.#1.priority=6"];
     refused(&alone, &["is 5 alone", "`\"highest\"` or 5"]);
     assert!(read(FILE, &["task.high.priority=4", "spin_priority.#1.priority=5"]).is_ok());
+}
+
+/// The CPU stands in the place of a name: in `--set`, and in the path that a message gives.
+#[test]
+fn a_spin_priority_is_called_by_its_cpu() {
+    let level = |sets: &[&str]| read(FILE, sets).map(|system| system.spin_priorities()[0].level);
+    assert_eq!(level(&["spin_priority.0.priority=7"]), Ok(SpinLevel::At(Priority::new(7))));
+    assert_eq!(level(&["spin_priority.0.priority=highest"]), Ok(SpinLevel::Highest));
+    refused(&["spin_priority.1.priority=7"], &["no spin_priority is called `1`", "did you mean `0`?"]);
+    refused(&["spin_priority.0=7"], &["a whole spin_priority", "as in `spin_priority.0.priority`"]);
+    refused(&["resource.map=7"], &["as in `resource.map.at_exhaustion`"]);
+    let path = |text: &str| {
+        let error = file::read(text, "spin.toml", &[]).expect_err("9 is too much");
+        error.messages().next().and_then(|message| message.path)
+    };
+    let wrong = FILE.replace("\"ceiling\"", "9");
+    assert_eq!(path(&wrong).as_deref(), Some("spin_priority.0.priority"));
+    let twice = format!("{wrong}[[spin_priority]]\ncpu = 0\npriority = 8\n");
+    assert_eq!(path(&twice).as_deref(), Some("spin_priority.#1.priority"));
 }
