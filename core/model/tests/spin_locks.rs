@@ -109,3 +109,25 @@ fn a_spin_priority_is_called_by_its_cpu() {
     let twice = format!("{wrong}[[spin_priority]]\ncpu = 0\npriority = 8\n");
     assert_eq!(path(&twice).as_deref(), Some("spin_priority.#1.priority"));
 }
+
+/// `FILE` with Audsley's search in place of priorities.
+fn searched() -> String {
+    let lines = FILE.lines().filter(|line| !line.starts_with("priority = ") || line.contains("ceiling"));
+    let text: String = lines.map(|line| format!("{line}\n")).collect();
+    text.replace("name = \"spin\"\n", "name = \"spin\"\npriorities = \"audsley\"\n")
+}
+
+/// It needs bounds that do not depend on the order of more important tasks: those at the highest spin priority.
+#[test]
+fn a_search_for_priorities_beside_a_low_spin_priority_is_refused_at_its_place() {
+    let text = searched();
+    let error = read(&text, &[]).expect_err("below the highest");
+    for word in ["Audsley's search cannot place", "spin.toml:12:12", "use `\"highest\"`, or `priorities"] {
+        assert!(error.contains(word), "{word}: {error}");
+    }
+    assert!(read(&text, &["spin_priority.0.priority=highest"]).is_ok());
+    assert!(read(&text, &["system.priorities=deadline-monotonic"]).is_ok());
+    // Nobody of that CPU spins.
+    let elsewhere = text.replace("name = \"mid\"\ncpu = 0", "name = \"mid\"\ncpu = 1");
+    assert!(read(&elsewhere, &[]).is_ok());
+}

@@ -90,6 +90,16 @@ impl Checker {
                 && is_complete
             {
                 self.spin_level(draft, spin.cpu, priority, path);
+            } else if spin.level == SpinLevel::Ceiling
+                && draft.priorities == PriorityAssignment::Audsley
+                && resource::uses_spin_locks(&draft.tasks, &draft.resources, spin.cpu)
+            {
+                self.fail_beside(
+                    At::new(path, "priority"),
+                    "Audsley's search cannot place tasks whose bounds depend on the order of more important ones, as they do here",
+                    "use `\"highest\"`, or `priorities = \"deadline-monotonic\"`",
+                    vec![("system.priorities".to_owned(), "Audsley's search".to_owned())],
+                );
             }
         }
     }
