@@ -713,3 +713,28 @@ fn the_reason_of_a_task_goes_before_a_note_about_costs() {
     let after = case.closing().to_string();
     assert!(after.contains("task a: its bcet") && !after.contains("no test"), "{after}");
 }
+
+/// A bound that is above the deadline and not known to be the least is told with the task and by how much, from a unit on.
+#[test]
+fn a_bound_above_the_deadline_is_told_where_it_decides_nothing() {
+    let mut case = Case::new();
+    let with_bound = |case: &mut Case, task: usize, bound| {
+        let proof = case.proof.as_mut().expect("there is one");
+        proof.schedulable = Schedulable::Unknown;
+        proof.notes = vec!["a note".to_owned()];
+        let task = &mut proof.tasks[task];
+        (task.verdict, task.response) = (horolog_analysis::Verdict::Unknown, Some(Span::from_ns(bound)));
+    };
+    with_bound(&mut case, 0, 10_000_000);
+    assert!(case.closing().to_string().contains("undecided: a note"), "at the deadline: {}", case.closing());
+    with_bound(&mut case, 0, 10_000_001);
+    let test = case.proof.as_ref().expect("there is one").tasks[0].test;
+    let said = format!(
+        "a: its bound 10.000001 ms is 1 ns above its deadline 10 ms, and the test ({test}) does not say that it is reached"
+    );
+    let one = case.answers(Answer::Undecided, Answer::Yes, Answer::Yes, 4);
+    assert!(one.text.contains(&said) && !one.text.contains("more"), "{one}");
+    assert!(one.to_string().contains("`horolog analyze --explain a`"), "{one}");
+    with_bound(&mut case, 1, 20_000_001);
+    assert!(case.closing().text.ends_with("; 1 task more"), "{}", case.closing());
+}
