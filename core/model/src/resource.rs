@@ -117,11 +117,21 @@ pub(crate) fn borders(sections: &[Section], place_of: impl Fn(&str) -> Option<us
     borders
 }
 
+/// The tasks of a processor that use a spin lock.
+fn spin_users<'t>(tasks: &'t [Task], resources: &[Resource], cpu: CpuId) -> impl Iterator<Item = &'t Task> {
+    let is_global = |name: &str| resources.iter().any(|it| it.name == name && it.protocol.is_global());
+    let uses = move |task: &&Task| task.sections.iter().any(|section| is_global(&section.resource));
+    tasks.iter().filter(move |task| task.cpu == cpu).filter(uses)
+}
+
+/// Whether a task of a processor uses a spin lock.
+pub(crate) fn uses_spin_locks(tasks: &[Task], resources: &[Resource], cpu: CpuId) -> bool {
+    spin_users(tasks, resources, cpu).next().is_some()
+}
+
 /// The most important priority of a processor's tasks that use a spin lock; `None`: none does, or none of them has a priority.
 pub(crate) fn spin_ceiling(tasks: &[Task], resources: &[Resource], cpu: CpuId) -> Option<Priority> {
-    let is_global = |name: &str| resources.iter().any(|it| it.name == name && it.protocol.is_global());
-    let uses = |task: &&Task| task.sections.iter().any(|section| is_global(&section.resource));
-    let users = tasks.iter().filter(|task| task.cpu == cpu).filter(uses);
+    let users = spin_users(tasks, resources, cpu);
     users.filter_map(|task| task.priority).max_by_key(|priority| priority.number())
 }
 

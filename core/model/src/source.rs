@@ -71,6 +71,12 @@ impl Source {
         self.places.get(path).filter(|place| place.text == 0).map(|place| place.range.clone())
     }
 
+    /// Every value that was read, by its path, as it is written.
+    pub fn values(&self) -> impl Iterator<Item = (&str, &str)> {
+        let written = |place: &Place| self.texts[place.text].content.get(place.range.clone());
+        self.places.iter().filter_map(move |(path, place)| Some((path.as_str(), written(place)?)))
+    }
+
     /// Line and column, both from 1, of the value at `path` or of what holds it; columns count characters.
     #[must_use]
     pub fn line_and_column(&self, path: &str) -> Option<(usize, usize)> {

@@ -312,6 +312,12 @@ pub struct TaskOutcome {
     /// Calls of its code that named nothing of the file: no resource, link, request or mode. Left out where none did.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown_names: u64,
+    /// Locks by a job that held the resource already: they change nothing. Left out where there were none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub locked_twice: u64,
+    /// Unlocks by a job that did not hold the resource: they do nothing. Left out where there were none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unlocked_unheld: u64,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde hands a reference

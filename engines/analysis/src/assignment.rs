@@ -6,7 +6,7 @@ use crate::error::AnalysisError;
 use crate::fixed_priority;
 use crate::options::Options;
 use crate::promotion_times;
-use horolog_model::{CpuId, Policy, Priority, PriorityAssignment, SpinLevel, System, TaskId};
+use horolog_model::{CpuId, Policy, Priority, PriorityAssignment, System, TaskId};
 
 /// The system with a priority at every task.
 ///
@@ -109,13 +109,6 @@ fn audsley(system: &System, cpu: CpuId) -> Result<Vec<TaskId>, AnalysisError> {
         return Err(AnalysisError::outside(
             "system.priorities",
             "Audsley's search needs tests that do not depend on the order of more important tasks; answers of devices do",
-            "use priorities = \"deadline-monotonic\"",
-        ));
-    }
-    if model.has_spin_locks() && system.spin_level(cpu) != SpinLevel::Highest {
-        return Err(AnalysisError::outside(
-            "system.priorities",
-            "Audsley's search needs tests that do not depend on the order of more important tasks; a spin priority below the highest does",
             "use priorities = \"deadline-monotonic\"",
         ));
     }

@@ -68,6 +68,8 @@ pub struct Apart<'a> {
     boards: Boards,
     words: Arc<SharedWords>,
     process: Forked,
+    /// What the kernel calls the process; it changes where the process becomes another program.
+    name: String,
     forked_at: u64,
 }
 
@@ -86,7 +88,8 @@ impl<'a> Apart<'a> {
             child(&run, &words, messages);
         })?;
         let (options, forked_at) = (options.clone(), clock::monotonic_ns());
-        Ok(Apart { system, options, companion, plan, boards, words, process, forked_at })
+        let name = name_of(&process);
+        Ok(Apart { system, options, companion, plan, boards, words, process, name, forked_at })
     }
 
     /// Runs, and hands every record in time order to `out`; `started` is filled in before the first.
@@ -275,7 +278,7 @@ impl<'a> Apart<'a> {
         outcome
     }
 
-    /// Who ended the process: the task that its cell says; without one, the task whose job was begun last.
+    /// Who ended the process: the task that its cell says; without one, the task whose job was begun last, which is said.
     fn ending(&self, cause: EndCause, what: String, at: u64, reckoning: &Reckoning) -> Ending {
         let cells = &self.boards.cells;
         let name = |place: usize| self.companion.system.tasks()[place].name.clone();
@@ -290,14 +293,20 @@ impl<'a> Apart<'a> {
             return told;
         }
         let at_ns = Span::from_ns(at);
-        let begun = match cause {
-            EndCause::Killed => None,
+        let (begun, why) = match cause {
+            EndCause::Killed => (None, ""),
             // Any job under way may have done it.
-            EndCause::Exec => self.only_job(),
-            _ => reckoning.last_begun(),
+            EndCause::Exec => (self.only_job(), ""),
+            _ => match (self.only_job(), reckoning.last_begun()) {
+                (Some(only), _) => (Some(only), "; that job was the only one under way"),
+                (None, Some(last)) => {
+                    (Some(last), "; that job was begun last, and which one did it is not known")
+                }
+                (None, None) => (None, "; no job was under way"),
+            },
         };
         let (task, job) = begun.map_or((None, None), |(place, job)| (Some(name(place)), Some(job)));
-        Ending { cause, task, job, at_ns, what, stack: Vec::new() }
+        Ending { cause, task, job, at_ns, what: what + why, stack: Vec::new() }
     }
 
     /// The job that is under way, where there is one alone.
@@ -310,6 +319,8 @@ impl<'a> Apart<'a> {
 
     /// In words. A process that is still there has become another program, or does not end: it is killed.
     fn how_it_ended(&mut self) -> (EndCause, String) {
+        // The other program may be short: what it is called is known until its end is taken.
+        let became = self.became();
         if self.process.is_closed() {
             // Its descriptors are closed a little before it has ended.
             let limit = clock::monotonic_ns() + LAST_MOMENTS_NS;
@@ -317,16 +328,22 @@ impl<'a> Apart<'a> {
                 let _ = clock::sleep_until(clock::monotonic_ns() + 1_000_000);
             }
         }
+        let whose = if self.only_job().is_none() { " (not known by which task)" } else { "" };
         if let Some(status) = self.process.ended() {
-            return described(status);
+            let (cause, how) = described(status);
+            return match became {
+                Some(program) => {
+                    let what =
+                        format!("the run's process became another program, {program}, which {how}{whose}");
+                    (EndCause::Exec, what)
+                }
+                None => (cause, format!("the run's process {how}")),
+            };
         }
-        let became = std::fs::read_link(format!("/proc/{}/exe", self.process.id())).ok();
-        let own = std::env::current_exe().ok();
+        let became = self.became().or(became);
         self.process.kill();
-        match became.filter(|program| Some(program) != own.as_ref()) {
+        match became {
             Some(program) if self.process.is_closed() => {
-                let whose = if self.only_job().is_none() { " (not known by which task)" } else { "" };
-                let program = program.display();
                 (EndCause::Exec, format!("the run's process became another program, {program}{whose}"))
             }
             _ if self.process.is_closed() => {
@@ -336,17 +353,34 @@ impl<'a> Apart<'a> {
             _ => (EndCause::Stuck, "the run's process did not end, and was killed".to_owned()),
         }
     }
+
+    /// Which program the process is now, where it is another one: its file, or of one that has ended its name.
+    fn became(&self) -> Option<String> {
+        match std::fs::read_link(format!("/proc/{}/exe", self.process.id())) {
+            Ok(program) => {
+                let is_own = std::env::current_exe().is_ok_and(|own| own == program);
+                (!is_own).then(|| program.display().to_string())
+            }
+            Err(_) => Some(name_of(&self.process)).filter(|name| !name.is_empty() && *name != self.name),
+        }
+    }
+}
+
+/// What the kernel calls a process; empty where it is gone.
+fn name_of(process: &Forked) -> String {
+    let name = std::fs::read(format!("/proc/{}/comm", process.id())).unwrap_or_default();
+    String::from_utf8_lossy(&name).trim_end().to_owned()
 }
 
 fn described(status: ExitStatus) -> (EndCause, String) {
     match (status.code(), status.signal()) {
-        (Some(code), _) => (EndCause::Exit, format!("the run's process exited with status {code}")),
+        (Some(code), _) => (EndCause::Exit, format!("exited with status {code}")),
         (None, Some(signal)) => {
             let name = crash::signal_name(signal);
             let name = if name == "a signal" { format!("signal {signal}") } else { name.to_owned() };
-            (EndCause::Killed, format!("the run's process was killed by {name}"))
+            (EndCause::Killed, format!("was killed by {name}"))
         }
-        (None, None) => (EndCause::Killed, "the run's process ended".to_owned()),
+        (None, None) => (EndCause::Killed, "ended".to_owned()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a run did not happen, or ended early.
 
+use horolog_model::ModelError;
 use std::fmt;
 
 /// Why a run did not happen or ended early; opaque, with predicates.
@@ -7,6 +8,8 @@ use std::fmt;
 pub struct ExecError {
     kind: Kind,
     message: String,
+    /// The value of the system that is at fault, where one is.
+    fault: Option<Box<ModelError>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,20 +46,39 @@ impl ExecError {
         self.kind == Kind::Stopped
     }
 
+    /// The value of the system that is at fault, with what is wrong and what to do.
+    #[must_use]
+    pub fn fault(&self) -> Option<&ModelError> {
+        self.fault.as_deref()
+    }
+
+    fn new(kind: Kind, message: impl Into<String>) -> ExecError {
+        ExecError { kind, message: message.into(), fault: None }
+    }
+
+    /// A value of the system asks for what no run can do.
+    pub(crate) fn at(
+        at: impl Into<String>,
+        reason: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> ExecError {
+        ModelError { at: at.into(), reason: reason.into(), remedy: remedy.into() }.into()
+    }
+
     pub(crate) fn stopped(message: impl Into<String>) -> ExecError {
-        ExecError { kind: Kind::Stopped, message: message.into() }
+        ExecError::new(Kind::Stopped, message)
     }
 
     pub(crate) fn bad_input(message: impl Into<String>) -> ExecError {
-        ExecError { kind: Kind::BadInput, message: message.into() }
+        ExecError::new(Kind::BadInput, message)
     }
 
     pub(crate) fn crashed(message: impl Into<String>) -> ExecError {
-        ExecError { kind: Kind::Crashed, message: message.into() }
+        ExecError::new(Kind::Crashed, message)
     }
 
     pub(crate) fn machine(message: impl Into<String>) -> ExecError {
-        ExecError { kind: Kind::Machine, message: message.into() }
+        ExecError::new(Kind::Machine, message)
     }
 
     /// As a message to another process.
@@ -68,7 +90,9 @@ impl ExecError {
             Kind::Stopped => b's',
             Kind::Machine => b'm',
         };
-        [&[kind], self.message.as_bytes()].concat()
+        let of_fault = |fault: &ModelError| format!("\0{}\0{}\0{}", fault.at, fault.reason, fault.remedy);
+        let fault = self.fault().map_or_else(String::new, of_fault);
+        [&[kind], self.message.as_bytes(), fault.as_bytes()].concat()
     }
 
     /// What [`ExecError::encode`] made.
@@ -81,16 +105,23 @@ impl ExecError {
             b's' => Kind::Stopped,
             _ => Kind::Machine,
         };
-        ExecError { kind, message: String::from_utf8_lossy(message).into_owned() }
+        let text = String::from_utf8_lossy(message);
+        let mut parts = text.split('\0').map(str::to_owned);
+        let message = parts.next().unwrap_or_default();
+        let fault = match (parts.next(), parts.next(), parts.next()) {
+            (Some(at), Some(reason), Some(remedy)) => Some(Box::new(ModelError { at, reason, remedy })),
+            _ => None,
+        };
+        ExecError { kind, message, fault }
     }
 
     /// The same error with what it is about before it.
     pub(crate) fn within(self, what: &str) -> ExecError {
-        ExecError { kind: self.kind, message: format!("{what}: {}", self.message) }
+        ExecError { message: format!("{what}: {}", self.message), ..self }
     }
 
     pub(crate) fn in_task(self, task: &str) -> ExecError {
-        ExecError { kind: self.kind, message: format!("task {task}: {}", self.message) }
+        ExecError { message: format!("task {task}: {}", self.message), ..self }
     }
 }
 
@@ -103,13 +134,14 @@ impl From<horolog_sys::Error> for ExecError {
         } else {
             Kind::Machine
         };
-        ExecError { kind, message: error.to_string() }
+        ExecError::new(kind, error.to_string())
     }
 }
 
-impl From<horolog_model::ModelError> for ExecError {
-    fn from(error: horolog_model::ModelError) -> ExecError {
-        ExecError::bad_input(error.to_string())
+impl From<ModelError> for ExecError {
+    fn from(error: ModelError) -> ExecError {
+        let message = error.to_string();
+        ExecError { fault: Some(Box::new(error)), ..ExecError::bad_input(message) }
     }
 }
 
@@ -120,3 +152,21 @@ impl fmt::Display for ExecError {
 }
 
 impl std::error::Error for ExecError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the process of a run says reaches the one that started it whole, with and without a value at fault.
+    #[test]
+    fn a_message_to_another_process_reads_back() {
+        for error in
+            [ExecError::bad_input("one: two"), ExecError::at("task.a.body.init", "it failed", "mend it")]
+        {
+            let read = ExecError::decode(&error.encode());
+            assert_eq!((read.kind, &read.message, read.fault()), (error.kind, &error.message, error.fault()));
+        }
+        let empty = ExecError::decode(b"");
+        assert!(empty.kind == Kind::Machine && empty.message.is_empty() && empty.fault().is_none());
+    }
+}

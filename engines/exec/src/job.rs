@@ -121,7 +121,7 @@ impl Job<'_> {
     ///
     /// It does not where no `[[task.section]]` of the task names the resource, where it is a spin lock and the job holds another one
     /// (they do not nest), and where the run has ended meanwhile. A resource that it holds already stays locked
-    /// once: the first unlock lets go of it. What a job still holds at its end is unlocked.
+    /// once: the first unlock lets go of it, and the call is counted. What a job still holds at its end is unlocked.
     pub fn lock(&mut self, resource: &str) -> bool {
         let Some(place) = self.resource(resource) else { return self.named_nothing(resource, "") };
         if !self.run.locks.is_held_by(place, self.task) {
@@ -130,16 +130,21 @@ impl Job<'_> {
                 return self.named_nothing(resource, ", a spin lock, while the job holds another one");
             }
             self.runtime.lock(self.task, self.facts.number, place);
+        } else {
+            self.task.tally().locked_twice(resource);
         }
         self.run.locks.is_held_by(place, self.task)
     }
 
-    /// Unlocks the resource of this name. Returns whether the job held it.
+    /// Unlocks the resource of this name. Returns whether the job held it; a call without that is counted, and does nothing.
     pub fn unlock(&mut self, resource: &str) -> bool {
         let Some(place) = self.resource(resource) else { return self.named_nothing(resource, "") };
         let is_held = self.run.locks.is_held_by(place, self.task);
         if is_held {
             self.runtime.unlock(self.task, self.facts.number, place);
+        } else if !self.run.is_stopping() {
+            // A lock takes nothing any more once the run is over.
+            self.task.tally().unlocked_unheld(resource);
         }
         is_held
     }

@@ -177,6 +177,19 @@ mod tests {
         assert_eq!(faults(r#"library = "libhere_is_none.so", symbol = "f""#, folder.path()), []);
     }
 
+    /// A path is shown as the file gives it, from the folder that the file's own path names.
+    #[test]
+    fn a_library_that_is_missing_is_called_by_a_short_path() {
+        for (folder, library, shown) in [
+            (".", "./none.so", "./none.so"),
+            ("some", "./none.so", "some/none.so"),
+            ("some/./where", "in/../none.so", "some/where/in/../none.so"),
+        ] {
+            let told = &faults(&format!(r#"library = "{library}", symbol = "f""#), Path::new(folder))[0];
+            assert!(told.reason.starts_with(&format!("cannot read {shown}: ")), "{told:?}");
+        }
+    }
+
     /// What the loader finds is not refused: functions that are chosen when the library is loaded, and those of a library that it needs.
     #[test]
     fn what_the_loader_finds_is_accepted() {

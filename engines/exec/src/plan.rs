@@ -278,19 +278,6 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
             "resource.{name}: tasks of {users} cpus share it, and a run has room for {MOST} in its queue; split it, or simulate the system"
         )));
     }
-    let spins = |task: &&Task| {
-        let is_global = |section: &horolog_model::Section| {
-            let place = system.find_resource(&section.resource);
-            place.is_some_and(|place| system.resources()[place].protocol.is_global())
-        };
-        task.overrun != OverrunPolicy::Count && task.sections.iter().any(is_global)
-    };
-    if let Some(task) = system.tasks().iter().find(spins) {
-        return Err(ExecError::bad_input(format!(
-            "task.{}.overrun: in a run the thread's clock counts what a job spins, so that a policy would act on it; remove it",
-            task.name
-        )));
-    }
     let holds = |task: &&Task| is_command(task) && !task.sections.is_empty();
     if let Some(task) = system.tasks().iter().find(holds) {
         return Err(ExecError::bad_input(format!(

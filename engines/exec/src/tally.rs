@@ -33,6 +33,10 @@ pub(crate) struct Tally {
     /// Calls that named no resource, link, request or mode of the file, and the first such name.
     pub(crate) unknown_names: u64,
     pub(crate) first_unknown: Option<(String, &'static str)>,
+    /// Locks of what the job held already, unlocks of what it did not hold, and the first resource of each.
+    pub(crate) locked_twice: u64,
+    pub(crate) unlocked_unheld: u64,
+    pub(crate) first_misused: [Option<String>; 2],
     /// Page faults of the task's thread from the common start to its last job.
     pub(crate) page_faults: u64,
 }
@@ -58,6 +62,9 @@ impl Default for Tally {
             unannounced: 0,
             unknown_names: 0,
             first_unknown: None,
+            locked_twice: 0,
+            unlocked_unheld: 0,
+            first_misused: [None, None],
             page_faults: 0,
         }
     }
@@ -85,6 +92,18 @@ impl Tally {
     pub(crate) fn named_nothing(&mut self, name: &str, what_it_is: &'static str) {
         self.unknown_names += 1;
         self.first_unknown.get_or_insert_with(|| (name.to_owned(), what_it_is));
+    }
+
+    /// Counts a lock of a resource that the job holds already.
+    pub(crate) fn locked_twice(&mut self, resource: &str) {
+        self.locked_twice += 1;
+        self.first_misused[0].get_or_insert_with(|| resource.to_owned());
+    }
+
+    /// Counts an unlock of a resource that the job does not hold.
+    pub(crate) fn unlocked_unheld(&mut self, resource: &str) {
+        self.unlocked_unheld += 1;
+        self.first_misused[1].get_or_insert_with(|| resource.to_owned());
     }
 
     /// Counts what the job's function returned.
@@ -129,6 +148,19 @@ impl Tally {
             );
             note(self.unknown_names, &format!("{what}; they did nothing"));
         }
+        let [twice, unheld] = self.first_misused.each_ref().map(|name| name.as_deref().unwrap_or_default());
+        note(
+            self.locked_twice,
+            &format!(
+                "locks were of a resource that the job held already (the first: `{twice}`); the first unlock lets go of it: lock it once"
+            ),
+        );
+        note(
+            self.unlocked_unheld,
+            &format!(
+                "unlocks were of a resource that the job did not hold (the first: `{unheld}`); they did nothing: lock it before"
+            ),
+        );
         if let Some(value) = self.first_failure {
             note(self.failed, &format!("of {} jobs returned an error, the first {value}", self.counts.jobs));
         }
@@ -139,6 +171,7 @@ impl Tally {
     pub(crate) fn outcome(&self) -> TaskOutcome {
         let mut outcome = self.counts.clone();
         (outcome.failed, outcome.unknown_names) = (self.failed, self.unknown_names);
+        (outcome.locked_twice, outcome.unlocked_unheld) = (self.locked_twice, self.unlocked_unheld);
         self.responses.statistics().fill(&mut outcome);
         outcome
     }

@@ -14,7 +14,9 @@ use crate::processes::Processes;
 use crate::shared::RunShared;
 use crate::task_shared::TaskShared;
 use crate::{ExecError, RunOptions, bands};
-use horolog_model::{Body, Companion, LeftOver, LowPriority, Order, Preemption, Role, System, TaskId};
+use horolog_model::{
+    Arrival, Body, Companion, LeftOver, LowPriority, Order, Preemption, Role, System, TaskId,
+};
 use horolog_sched::{Machine, ProcessorIndex};
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock::{self, ThreadClock};
@@ -117,7 +119,11 @@ impl Setup<'_> {
             task.tid.store(attached.id(), Ordering::Release);
             let note = "an attached process: its waits end its jobs, which only the kernel's record shows";
             task.tally().note = Some(note);
-            threads.processes.add(task.clone(), attached);
+            let period = match self.system.task(task.id).arrival {
+                Arrival::Periodic { period } => Some(period.as_ns()),
+                _ => None,
+            };
+            threads.processes.add(task.clone(), attached, period);
         }
         let stop = self.options.stop.as_ref();
         threads.processes.wait_until_started(|| !stop.is_some_and(|stop| stop.load(Ordering::Acquire)));
@@ -266,6 +272,10 @@ impl Setup<'_> {
         let (run, class) = (self.run.clone(), self.plan.classes[id.index()]);
         let (may_be_held, stages) = (self.may_be_held(id), self.boards.stages.clone());
         let (reservation, all) = (self.plan.reservations[id.index()], self.plan.all.clone());
+        let init = match &self.system.task(id).body {
+            Some(Body::Library { init, .. }) => init.clone(),
+            _ => None,
+        };
         run.alive.fetch_add(1, Ordering::AcqRel);
         threads.spawn((task.name.clone(), Some(id)), self.options, move || {
             let watch = crash::watch(task.crash.clone());
@@ -275,7 +285,7 @@ impl Setup<'_> {
             let whole = catch_unwind(AssertUnwindSafe(|| {
                 let _held = held?;
                 let made_ready = Boards::at_stage(&stages, task.id, MAKES_READY, || body.start());
-                made_ready.map_err(ExecError::bad_input)?;
+                made_ready.map_err(|why| start_failed(&task.name, init.as_deref(), why))?;
                 prepare_thread(&task.name, task.cpu, class)?;
                 if let Some(reservation) = &reservation {
                     task.floats.store(true, Ordering::Relaxed);
@@ -313,6 +323,14 @@ impl Setup<'_> {
             run.alive.fetch_sub(1, Ordering::AcqRel);
         })
     }
+}
+
+/// Why the code of a task did not make ready: where the file names a function for that, at its place.
+fn start_failed(task: &str, init: Option<&str>, why: String) -> ExecError {
+    let Some(init) = init else { return ExecError::bad_input(why) };
+    let remedy =
+        format!("let `{init}` return 0 where the task can start; what else it returned, its code explains");
+    ExecError::at(format!("task.{task}.body.init"), format!("task {task}: {why}"), remedy)
 }
 
 /// The kernel's switches out of the calling thread since `before`.

@@ -39,6 +39,61 @@ fn a_program_that_ends_before_the_run_is_on_record_with_its_status() {
     }
 }
 
+/// A program whose periodic work is in a thread called `callback`, while the first one does `first`. `None` without a compiler.
+fn callback_beside(folder: &std::path::Path, first: &str) -> Option<String> {
+    let (source, program) = (folder.join("beside.c"), folder.join("beside"));
+    let text = format!(
+        "#define _GNU_SOURCE\n#include <pthread.h>\n#include <sched.h>\n#include <unistd.h>\n\
+         static void *callback(void *none) {{ for (;;) usleep(20000); return none; }}\n\
+         int main(void) {{ pthread_t thread; pthread_create(&thread, 0, callback, 0);\n\
+         pthread_setname_np(thread, \"callback\"); {first} }}\n"
+    );
+    std::fs::write(&source, text).expect("writable");
+    let compiled =
+        std::process::Command::new("cc").arg("-pthread").arg("-o").arg(&program).arg(&source).status();
+    match compiled {
+        Err(error) => {
+            println!("SKIPPED: cc: {error}");
+            None
+        }
+        Ok(status) => {
+            assert!(status.success(), "{first}");
+            Some(program.display().to_string())
+        }
+    }
+}
+
+/// The first thread joins the other one, which waits in its stead, or looks for it without ever waiting: the note names the other
+/// one. Where the first thread itself waits, there is none.
+#[test]
+fn a_program_whose_periodic_work_is_in_another_thread_is_told_with_that_thread() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (first, said) in [
+        ("pthread_join(thread, 0);", Some("waited before the run and did nothing in it")),
+        ("for (;;) sched_yield();", Some("did not wait within 2 s of its start, nor in the run")),
+        ("for (;;) usleep(20000);", None),
+    ] {
+        let Some(program) = callback_beside(folder.path(), first) else { return };
+        let system = system(vec![command("player", 5, &[&program])]);
+        let Some(result) = run_or_skip(&system, &RunOptions::for_span(ms(300))) else { return };
+        let tid = result.threads[0].tid;
+        let found: Vec<&String> = result
+            .outcome
+            .notes
+            .iter()
+            .filter(|note| note.contains("the first thread of its program"))
+            .collect();
+        let Some(said) = said else {
+            assert!(found.is_empty(), "{found:?}");
+            continue;
+        };
+        let [note] = found[..] else { panic!("{first} {:?}", result.outcome.notes) };
+        let beginning = format!("task player: the first thread of its program (id {tid}) {said}");
+        assert!(note.starts_with(&beginning), "{note}");
+        assert!(note.contains("its thread `callback` (id ") && note.contains("symbol = "), "{note}");
+    }
+}
+
 #[test]
 fn a_process_above_a_task_that_is_not_preemptive_is_refused() {
     let mut solid = task("solid", 5, ms(50), ms(5));

@@ -234,3 +234,38 @@ fn calls_that_name_nothing_are_counted() {
         println!("SKIPPED: no run");
     }
 }
+
+/// Locks of what is held and unlocks of what is not are counted, and told with the resource; a call less is a count less. Those that
+/// fit are not counted, nor is a refused lock's unlock once the run is over.
+#[test]
+fn locks_that_do_not_fit_are_counted() {
+    let text = format!(
+        "[system]\nname = \"locks\"\n[platform]\ncpus = [{cpu}]\n[[resource]]\nname = \"bus\"\n[[resource]]\nname = \"map\"\n\
+         [[task]]\nname = \"a\"\nperiod = \"20 ms\"\nwcet = \"2 ms\"\npriority = 50\n\
+         [[task.section]]\nresource = \"bus\"\nfrom = \"0 ms\"\nlength = \"1 ms\"\n\
+         [[task.section]]\nresource = \"map\"\nfrom = \"1 ms\"\nlength = \"1 ms\"\n",
+        cpu = horolog_sys::affinity::allowed_cpus().expect("affinity is readable").as_slice()[0]
+    );
+    let (system, _) = file::read(&text, "locks.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let executive = Executive::new(system).options(RunOptions::for_span(ms(50))).body("a", |job| {
+        if job.number() != 1 {
+            assert!(job.lock("bus") && job.unlock("bus") || job.must_end());
+            return;
+        }
+        assert!(job.lock("bus") && job.lock("bus") && job.lock("bus"), "it holds it");
+        assert!(job.unlock("bus") && !job.unlock("bus"), "the first unlock lets go");
+        assert!(!job.unlock("map") && !job.unlock("map"));
+    });
+    let Some(result) = run_bodies_or_skip(executive) else { return };
+    let task = &result.outcome.tasks[0];
+    assert_eq!((task.locked_twice, task.unlocked_unheld), (2, 3));
+    let notes = result.outcome.notes.join("\n");
+    assert!(
+        notes.contains("task a: 2 locks were of a resource that the job held already (the first: `bus`)"),
+        "{notes}"
+    );
+    assert!(
+        notes.contains("task a: 3 unlocks were of a resource that the job did not hold (the first: `bus`)"),
+        "{notes}"
+    );
+}

@@ -177,16 +177,3 @@ fn bodies_exclude_each_other_across_processors() {
         }
     }
 }
-
-#[test]
-fn what_a_run_cannot_do_with_spin_locks_is_told() {
-    let Some(system) = system("\"ceiling\"") else { return };
-    let text = file::print(&system).replacen("overrun = \"count\"", "overrun = \"stop\"", 1);
-    let text = if text.contains("overrun = \"stop\"") {
-        text
-    } else {
-        text.replacen("name = \"planner\"", "name = \"planner\"\noverrun = \"stop\"", 1)
-    };
-    let error = horolog_exec::run(&read(&text), &RunOptions::for_span(ms(10))).expect_err("refused");
-    assert!(error.is_bad_input() && error.to_string().contains("task.planner.overrun"), "{error}");
-}

@@ -205,35 +205,51 @@ impl Verifier {
             self.tasks[task].pending.front().filter(|job| job.state == State::Running).map(|job| job.number);
         match (running, self.tasks[task].off_since.take()) {
             (Some(job), Some(since)) => {
-                let slept = self.now.saturating_sub(since);
-                let cpu = self.model.tasks[task].cpu;
-                let name = self.model.tasks[task].name.clone();
-                let (class, did, what) = if is_stopped {
-                    (
-                        Class::MachineDisturbed,
-                        "was stopped from outside (SIGSTOP or a debugger)",
-                        "stops from outside",
-                    )
-                } else {
-                    (Class::ModelViolated, "slept", SLEEP)
-                };
-                let message = format!("{name} job {job} {did} for {} before its end", Span::from_ns(slept));
-                let numbers = Some((slept, 0));
-                self.job_finding(class, Check::SelfSuspension, task, job, message, numbers);
-                if is_stopped {
-                    self.breach(cpu, self.now, slept, false, what);
-                    self.mark(task, What::Stop(slept));
-                } else {
-                    self.breach_of(task, (since, self.now), slept, what);
-                    let is_kept = self.keeps_others_waiting(task, (since, self.now));
-                    self.mark(task, if is_kept { What::Keep(slept) } else { What::Sleep(slept) });
-                }
+                self.tell_of_pause(task, job, since, (is_stopped, "before its end"));
             }
             (None, _) => {
                 self.goes_on_after_a_stop(task);
                 self.notice(task);
             }
             (Some(_), None) => {}
+        }
+    }
+
+    /// Threads that fell asleep within a job before the run was over, and that nobody has woken since: no wake-up tells of these.
+    pub(crate) fn judge_asleep(&mut self) {
+        for task in 0..self.tasks.len() {
+            let state = &self.tasks[task];
+            let since = state.off_since.filter(|&since| state.sleeps && since < self.model.over_at);
+            let running = state.pending.front().filter(|job| job.state == State::Running);
+            let (Some(since), Some(job)) = (since, running.map(|job| job.number)) else { continue };
+            if self.lossy() {
+                // It may have been woken.
+                continue;
+            }
+            let is_stopped = state.is_stopped_from_outside;
+            self.tell_of_pause(task, job, since, (is_stopped, "until the trace ended"));
+        }
+    }
+
+    /// A job slept from `since` until now, or was stopped from outside.
+    fn tell_of_pause(&mut self, task: usize, job: u64, since: u64, (is_stopped, until): (bool, &str)) {
+        let slept = self.now.saturating_sub(since);
+        let (cpu, name) = (self.model.tasks[task].cpu, self.model.tasks[task].name.clone());
+        let (class, did, what) = if is_stopped {
+            let did = "was stopped from outside (SIGSTOP or a debugger)";
+            (Class::MachineDisturbed, did, "stops from outside")
+        } else {
+            (Class::ModelViolated, "slept", SLEEP)
+        };
+        let message = format!("{name} job {job} {did} for {} {until}", Span::from_ns(slept));
+        self.job_finding(class, Check::SelfSuspension, task, job, message, Some((slept, 0)));
+        if is_stopped {
+            self.breach(cpu, self.now, slept, false, what);
+            self.mark(task, What::Stop(slept));
+        } else {
+            self.breach_of(task, (since, self.now), slept, what);
+            let is_kept = self.keeps_others_waiting(task, (since, self.now));
+            self.mark(task, if is_kept { What::Keep(slept) } else { What::Sleep(slept) });
         }
     }
 

@@ -541,6 +541,7 @@ impl Verifier {
         }
         self.end_doubts();
         self.judge_ended_threads();
+        self.judge_asleep();
         self.judge_latches(u64::MAX);
         self.judge_publications();
         self.finish_decisions(&mut notes);

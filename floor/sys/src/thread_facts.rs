@@ -127,6 +127,15 @@ fn scheduling(tid: u32) -> Result<Scheduling, Error> {
     })
 }
 
+/// A thread's name, and how often it has given up its processor by itself since it began: it slept, or waited for something. `None`
+/// where it has ended.
+#[must_use]
+pub fn waits_of(tid: u32) -> Option<(String, u64)> {
+    let text = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let field = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+    Some((unescaped(field("Name:")?), field("voluntary_ctxt_switches:")?.parse().ok()?))
+}
+
 /// The threads of a process.
 ///
 /// # Errors

@@ -23,6 +23,7 @@ const CODE: &str = r#"
     int leaves(horolog_job *job) { if (horolog_job_number(job) == 3) exit(0); return 0; }
     int drops(horolog_job *job) { if (horolog_job_number(job) == 3) _exit(7); return 0; }
     int becomes(horolog_job *job) { if (horolog_job_number(job) == 3) execl("/bin/sleep", "sleep", "1000", (char *)0); return 0; }
+    int passes(horolog_job *job) { if (horolog_job_number(job) == 3) execl("/bin/true", "true", (char *)0); return 0; }
     int kills(horolog_job *job) { if (horolog_job_number(job) == 3) kill(getpid(), SIGKILL); return 0; }
     int segv(horolog_job *job) { if (horolog_job_number(job) == 3) *(volatile int *)8 = 1; return 0; }
     int early(int argc, const char *const *argv, void **state) { (void)argc; (void)argv; (void)state; exit(5); }
@@ -65,8 +66,10 @@ fn every_record_up_to_the_end_is_kept_and_it_is_said_who_ended_it() {
     let Some(folder) = common::library(CODE) else { return };
     for (symbol, cause, named, words) in [
         ("leaves", EndCause::Exit, true, "called exit: the run's process exited with status 0"),
-        ("drops", EndCause::Exit, true, "exited with status 7"),
+        ("drops", EndCause::Exit, true, "exited with status 7; that job was the only one under way"),
         ("becomes", EndCause::Exec, true, "became another program, /"),
+        // One that ends at once.
+        ("passes", EndCause::Exec, true, "true, which exited with status 0"),
         ("kills", EndCause::Killed, false, "killed by SIGKILL"),
         ("segv", EndCause::Crash, true, "SIGSEGV (bad memory access), address 0x8"),
         ("spins", EndCause::Stuck, true, "did not end"),
@@ -107,6 +110,31 @@ fn every_record_up_to_the_end_is_kept_and_it_is_said_who_ended_it() {
             }
         }
     }
+}
+
+/// Where several jobs are under way, the one that was begun last may not be the one that did it, and that is said.
+#[test]
+fn the_job_that_was_begun_last_is_told_as_no_more_than_that() {
+    let code = r#"
+        #include "horolog.h"
+        #include <unistd.h>
+        static volatile int has_begun;
+        int low(horolog_job *job) { (void)job; has_begun = 1; for (volatile long n = 0; n < 400000000; n++) {} return 0; }
+        int high(horolog_job *job) { (void)job; if (has_begun) _exit(7); return 0; }
+    "#;
+    let Some(folder) = common::library(code) else { return };
+    let text = horolog_model::file::print(&system("symbol = \"high\"", false));
+    let text = text.replace("symbol = \"good\"", "symbol = \"low\"");
+    let (system, _) =
+        horolog_model::file::read(&text, "t.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let Some((result, _)) = run(&system, folder.path()) else { return };
+    let ending = result.expect("it began").outcome.ended_by.expect("it was ended");
+    let said =
+        "the run's process exited with status 7; that job was begun last, and which one did it is not known";
+    assert_eq!(
+        (ending.cause, ending.what.as_str(), ending.task.as_deref()),
+        (EndCause::Exit, said, Some("bad"))
+    );
 }
 
 #[test]

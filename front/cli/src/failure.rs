@@ -1,8 +1,9 @@
 //! How a verb ends when it does not end well: the message and the exit status of the contract.
 
 use crate::colour::{self, Tone};
+use horolog_closed_loop::LoopError;
 use horolog_closed_loop::verdict::Closing;
-use horolog_model::{Diagnostics, Message};
+use horolog_model::{Diagnostics, Message, Source};
 use horolog_sys::UNWRITABLE;
 use serde::Serialize;
 use std::fmt::Display;
@@ -164,6 +165,14 @@ impl Failure {
         Failure { said: Said::Places(Box::new(found)), file: None, kind: "bad-input", status: 2 }
     }
 
+    /// Why a system did not run: at the place of the value at fault, where one is.
+    pub(crate) fn of_run(error: LoopError, source: &Source) -> Failure {
+        match error.fault() {
+            Some(fault) => Failure::diagnostics(source.diagnostics(std::slice::from_ref(fault))),
+            None => Failure::from(error),
+        }
+    }
+
     /// Words on the command line that nobody understands: exit 2.
     pub(crate) fn usage(message: impl Display) -> Failure {
         Failure::of_words(message, "usage", 2)
@@ -302,8 +311,8 @@ fn place_told(message: Message, kind: &'static str) -> Told {
     Told { kind, message: reason, place, help: Some(remedy).filter(|remedy| !remedy.is_empty()) }
 }
 
-impl From<horolog_closed_loop::LoopError> for Failure {
-    fn from(error: horolog_closed_loop::LoopError) -> Failure {
+impl From<LoopError> for Failure {
+    fn from(error: LoopError) -> Failure {
         if error.is_stopped() {
             return Failure::undecided(format_args!("undecided: {error} (exit 4)"));
         }

@@ -142,6 +142,32 @@ fn who_does_not_return_before_the_start_is_named() {
     assert!(Path::new(&out).join("report.html").exists());
 }
 
+/// With the task, the place of `init` in the file and what to do.
+#[test]
+fn an_init_that_fails_is_told_at_its_place() {
+    let source = "int ready(int count, char **words) { (void)words; return 3 + count; }\n\
+                  int step(void *job) { (void)job; return 0; }\n";
+    let Some((place, file)) = with_code(source, ", init = \"ready\", arguments = [\"a\"]") else { return };
+    let text = std::fs::read_to_string(&file).expect("readable");
+    let (index, line) = text.lines().enumerate().find(|(_, line)| line.contains("init =")).expect("a body");
+    let column = line.find("\"ready\"").expect("its name") + 1;
+    let out = inside(&place, "out");
+    for words in [
+        &["run", &file, "--for", "1s", "--best-effort"][..],
+        &["loop", &file, "--best-effort", "--out", &out],
+    ] {
+        let told = Done::of(&mut with_journals(&place, words.iter().copied()));
+        assert_eq!(told.no_panic().status, Some(2), "{told:?}");
+        for said in [
+            "error: task e2e-fast: `ready` returned 4, so the task does not start",
+            &format!("{file}:{}:{column}", index + 1),
+            "= help: let `ready` return 0 where the task can start",
+        ] {
+            assert!(told.err.contains(said), "{said}: {told:?}");
+        }
+    }
+}
+
 /// Deadlines that pass after the kill say nothing: the job did not come to its end, and was not late before.
 #[test]
 fn no_miss_is_counted_beyond_a_kill() {

@@ -1,5 +1,6 @@
 //! Why a step could not be carried out.
 
+use horolog_model::ModelError;
 use horolog_sys::UNWRITABLE;
 use std::fmt;
 use std::path::Path;
@@ -9,6 +10,8 @@ use std::path::Path;
 pub struct LoopError {
     kind: Kind,
     message: String,
+    /// The value of the system that is at fault, where one is.
+    fault: Option<Box<ModelError>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,12 +47,18 @@ impl LoopError {
         self.kind == Kind::Stopped
     }
 
+    /// The value of the system that is at fault, with what is wrong and what to do.
+    #[must_use]
+    pub fn fault(&self) -> Option<&ModelError> {
+        self.fault.as_deref()
+    }
+
     pub(crate) fn stopped(message: impl fmt::Display) -> LoopError {
-        LoopError { kind: Kind::Stopped, message: message.to_string() }
+        LoopError { kind: Kind::Stopped, message: message.to_string(), fault: None }
     }
 
     pub(crate) fn bad_input(message: impl fmt::Display) -> LoopError {
-        LoopError { kind: Kind::BadInput, message: message.to_string() }
+        LoopError { kind: Kind::BadInput, message: message.to_string(), fault: None }
     }
 
     pub(crate) fn writing(path: &Path, error: impl fmt::Display) -> LoopError {
@@ -76,14 +85,15 @@ impl From<horolog_exec::ExecError> for LoopError {
         } else {
             Kind::NotPermitted
         };
-        LoopError { kind, message: error.to_string() }
+        let fault = error.fault().cloned().map(Box::new);
+        LoopError { kind, message: error.to_string(), fault }
     }
 }
 
 impl From<horolog_sys::Error> for LoopError {
     fn from(error: horolog_sys::Error) -> LoopError {
         let kind = if error.is_bad_input() { Kind::BadInput } else { Kind::NotPermitted };
-        LoopError { kind, message: error.to_string() }
+        LoopError { kind, message: error.to_string(), fault: None }
     }
 }
 

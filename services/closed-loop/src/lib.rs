@@ -14,6 +14,7 @@ mod flight;
 mod machine;
 mod measured;
 mod merge;
+mod other_system;
 mod proof;
 mod report;
 mod serve;

@@ -1,6 +1,7 @@
 //! A trace checked against the proof.
 
 use crate::counterexample::look_for_counterexamples;
+use crate::other_system::other_system;
 use crate::{LoopError, Proof, misfit};
 use horolog_model::{System, TaskId};
 use horolog_time::Span;
@@ -78,8 +79,10 @@ pub fn verify_trace(
     let mut options = Options::default();
     options.bound_override = bound_override;
     let bounds = bounds_with_devices(proof, reader.header());
+    let other = other_system(&proof.system, &reader.header().system);
     let mut found = verify(&proof.system, &bounds, &mut reader, &options)?;
     found.notes.extend(misfit(&proof.costs, &found));
+    found.notes.extend(other);
     look_for_counterexamples(proof, || Reader::open(path), &mut found, counterexample)?;
     Ok(found)
 }

@@ -92,6 +92,8 @@ impl Paths {
         let resources: Vec<&str> = draft.resources.iter().map(|resource| resource.name.as_str()).collect();
         let links: Vec<&str> = draft.links.iter().map(|link| link.name.as_str()).collect();
         let requests: Vec<&str> = draft.requests.iter().map(|request| request.name.as_str()).collect();
+        let cpus: Vec<String> = draft.spin_priorities.iter().map(|spin| spin.cpu.0.to_string()).collect();
+        let cpus: Vec<&str> = cpus.iter().map(String::as_str).collect();
         let (servers, clusters) = scheduler_paths(draft);
         let modes: Vec<&str> = draft.modes.iter().map(|mode| mode.name.as_str()).collect();
         Paths {
@@ -100,9 +102,7 @@ impl Paths {
             devices: item_paths("device", &devices),
             requests: item_paths("request", &requests),
             resources: item_paths("resource", &resources),
-            spin_priorities: (0..draft.spin_priorities.len())
-                .map(|index| path::by_place("spin_priority", index))
-                .collect(),
+            spin_priorities: item_paths("spin_priority", &cpus),
             links: item_paths("link", &links),
             tasks: item_paths("task", &tasks),
             servers,

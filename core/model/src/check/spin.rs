@@ -2,7 +2,10 @@
 
 use super::forest::{Above, Forest};
 use super::{At, Checker};
-use crate::{CpuId, Draft, Policy, Priority, PriorityAssignment, Protocol, SpinLevel, Task, path, resource};
+use crate::{
+    CpuId, Draft, OverrunPolicy, Policy, Priority, PriorityAssignment, Protocol, SpinLevel, Task, path,
+    resource,
+};
 use std::collections::BTreeMap;
 
 impl Checker {
@@ -40,6 +43,15 @@ impl Checker {
                 let remedy = "let one end before the other begins, or give both data one resource";
                 self.fail(at.item(place), reason, remedy);
             }
+        }
+        let spins = task.sections.iter().any(|it| protocol(&it.resource).is_some_and(Protocol::is_global));
+        if spins && task.overrun != OverrunPolicy::Count {
+            self.fail_beside(
+                At::new(path, "overrun"),
+                "an overrun policy beside a spin lock is not there yet: the clock of a job's thread counts what it spins",
+                "remove `overrun`, or use the protocol `ceiling`",
+                vec![(at.to_string(), "the sections".to_owned())],
+            );
         }
         let mut own = task.sections.iter().filter_map(|it| protocol(&it.resource));
         let other = own.find(|&own| own != Protocol::Ceiling);
@@ -108,6 +120,16 @@ impl Checker {
                 && is_complete
             {
                 self.spin_level(draft, spin.cpu, priority, path);
+            } else if spin.level == SpinLevel::Ceiling
+                && draft.priorities == PriorityAssignment::Audsley
+                && resource::uses_spin_locks(&draft.tasks, &draft.resources, spin.cpu)
+            {
+                self.fail_beside(
+                    At::new(path, "priority"),
+                    "Audsley's search cannot place tasks whose bounds depend on the order of more important ones, as they do here",
+                    "use `\"highest\"`, or `priorities = \"deadline-monotonic\"`",
+                    vec![("system.priorities".to_owned(), "Audsley's search".to_owned())],
+                );
             }
         }
     }
@@ -126,16 +148,20 @@ impl Checker {
         let ceiling = resource::spin_ceiling(&draft.tasks, &draft.resources, cpu);
         let is_below = ceiling.is_some_and(|ceiling| ceiling.is_more_important_than(priority));
         if is_below || priority.is_more_important_than(highest) {
-            let from = ceiling.map_or_else(
-                || "any priority".to_owned(),
-                |ceiling| format!("{} (the most important user of a global resource)", ceiling.number()),
-            );
-            let reason = format!(
-                "a spin priority on CPU {} lies between {from} and {} (the most important task)",
-                cpu.0,
-                highest.number()
-            );
-            self.fail(at, reason, "use `\"ceiling\"`, `\"highest\"`, or a number between these two");
+            let top = format!("{} (the most important task)", highest.number());
+            let (range, number) = match ceiling.map(Priority::number) {
+                None => (format!("is at most {top}"), format!("a number up to {}", highest.number())),
+                Some(ceiling) if ceiling == highest.number() => (
+                    format!("is {ceiling} alone: its most important task uses a global resource"),
+                    format!("{ceiling}"),
+                ),
+                Some(ceiling) => (
+                    format!("goes from {ceiling} (the most important user of a global resource) to {top}"),
+                    format!("a number from {ceiling} to {}", highest.number()),
+                ),
+            };
+            let reason = format!("the spin priority of CPU {} {range}", cpu.0);
+            self.fail(at, reason, format!("use `\"ceiling\"`, `\"highest\"` or {number}"));
         }
     }
 }

@@ -242,7 +242,9 @@ impl Reader {
             .map(|(node, path)| self.resource(node, path))
             .collect();
         let spin_nodes = self.items(root, "spin_priority");
-        let spin_paths = paths_of("spin_priority", spin_nodes);
+        let cpus: Vec<String> = spin_nodes.iter().map(|node| cpu_of(node).unwrap_or_default()).collect();
+        let cpus: Vec<&str> = cpus.iter().map(String::as_str).collect();
+        let spin_paths = check::item_paths("spin_priority", &cpus);
         let spin_priorities: Vec<Option<SpinPriority>> = spin_nodes
             .iter()
             .zip(&spin_paths)
@@ -409,6 +411,15 @@ fn name_of(node: &Node) -> &str {
         return name;
     }
     ""
+}
+
+/// The CPU that an item gives, by which one without a name is called.
+fn cpu_of(node: &Node) -> Option<String> {
+    let Value::Table(table) = &node.value else { return None };
+    match table.get("cpu")?.value {
+        Value::Integer(number) => number.map(|number| number.to_string()),
+        _ => None,
+    }
 }
 
 /// Servers and schedulers that could be read, in the order of the file, with their paths.

@@ -181,8 +181,9 @@ fn place_in_list(
 ) -> Result<(), Diagnostic> {
     let is_section = super::keys::FILE.iter().any(|(key, _)| *key == list_name);
     // A segment without a name is called by its place.
-    let name_of =
-        |(index, node): (usize, &Node)| item_name(node).or((!is_section).then(|| (index + 1).to_string()));
+    let name_of = |(index, node): (usize, &Node)| {
+        item_name(list_name, node).or((!is_section).then(|| (index + 1).to_string()))
+    };
     let names: Vec<Option<String>> = list.iter().enumerate().map(name_of).collect();
     let by_place =
         step.name.strip_prefix('#').and_then(|n| n.parse::<usize>().ok()).and_then(|n| n.checked_sub(1));
@@ -204,7 +205,8 @@ fn place_in_list(
     match (&mut list[index].value, rest.split_first()) {
         (_, None) if is_section => {
             let reason = format!("the path names a whole {list_name}");
-            let remedy = format!("name a value of it, as in `{list_name}.{}.period`", path::step(&step.name));
+            let key = key_of(list_name);
+            let remedy = format!("name a value of it, as in `{list_name}.{}.{key}`", path::step(&step.name));
             Err(Diagnostic::new(reason, remedy).place(&place))
         }
         (_, None) => {
@@ -227,10 +229,21 @@ fn nothing_named(names: &[&str], step: &Step, list_name: &str, text: usize) -> D
         .place(&place)
 }
 
-fn item_name(node: &Node) -> Option<String> {
+/// What a path calls an item: its name, and of a spin priority its CPU.
+fn item_name(list: &str, node: &Node) -> Option<String> {
+    if list == "spin_priority" {
+        return super::cpu_of(node);
+    }
     let Value::Table(table) = &node.value else { return None };
     match &table.get("name")?.value {
         Value::Text(name) => Some(name.clone()),
         _ => None,
     }
+}
+
+/// A key of a section to show how a value of it is named: `period` where it has one, else the last one.
+fn key_of(section: &str) -> &'static str {
+    let keys = super::keys::FILE.iter().find(|(key, _)| *key == section).map_or(&[][..], |(_, it)| it.keys);
+    let period = keys.iter().find(|key| key.name == "period");
+    period.or(keys.last()).map_or("name", |key| key.name)
 }

@@ -45,7 +45,8 @@ pub(crate) fn place(path: &str, folder: Option<&Path>) -> PathBuf {
     let given = Path::new(path);
     match folder {
         Some(folder) if given.is_relative() => {
-            let joined = folder.join(given);
+            // Without `.` in the middle, as people write it.
+            let joined: PathBuf = folder.join(given).components().collect();
             if joined.exists() || path.contains('/') { joined } else { given.to_owned() }
         }
         _ => given.to_owned(),
@@ -57,7 +58,7 @@ impl TaskBody for LibraryBody {
         match self.library.init(&self.arguments) {
             Ok(0) => Ok(()),
             Ok(value) => Err(format!(
-                "{} returned {value}: the task does not start",
+                "`{}` returned {value}, so the task does not start",
                 self.init.as_deref().unwrap_or(&self.symbol)
             )),
             Err(error) => Err(error.to_string()),

@@ -175,6 +175,37 @@ fn sleeping_within_a_job_is_one_finding() {
     assert_eq!(late(2 * MS - 1), Some(BoundViolated));
 }
 
+/// A job whose thread nobody wakes any more is told with what it slept for. What fell asleep when the run was over is none, nor what
+/// a loss may have woken.
+#[test]
+fn sleeping_for_ever_within_a_job_is_told() {
+    let asleep = |letter: u8, horizon: u64, is_lossy: bool| {
+        let mut records = vec![
+            switch(0, 0, 1),
+            at(0, Kind::Release, 0, 0, 0),
+            at(0, Kind::Start, 0, 0, 0),
+            switch(MS, 1, 0),
+            Record { task: 0, ..kernel(MS, Kind::KernelBlock, 1, u64::from(letter)) },
+        ];
+        records.extend(is_lossy.then(|| kernel(2 * MS, Kind::Lost, 1, 0)));
+        records.push(wakeup(9 * MS, 3));
+        let system = long(nothing);
+        let mut head = header(&system, "linux");
+        head.horizon = Span::from_ns(horizon);
+        let result = recorded(&system, &[], &records, &head);
+        let slept = result.findings.iter().filter(|one| one.check == Check::SelfSuspension);
+        slept.map(|one| (one.class, one.message.clone())).collect::<Vec<_>>()
+    };
+    let slept = (ModelViolated, "high job 0 slept for 8 ms until the trace ended".to_owned());
+    assert_eq!(asleep(b'S', 0, false), std::slice::from_ref(&slept));
+    assert_eq!(asleep(b'D', MS + 1, false), [slept]);
+    assert_eq!(asleep(b'S', MS, false), []);
+    assert_eq!(asleep(b'S', 0, true), []);
+    let stopped =
+        "high job 0 was stopped from outside (SIGSTOP or a debugger) for 8 ms until the trace ended";
+    assert_eq!(asleep(b'T', 0, false), [(MachineDisturbed, stopped.to_owned())]);
+}
+
 #[test]
 fn interrupts_have_names() {
     let name = |entry: Kind, exit: Kind, number: u64, purpose: u64| {

@@ -68,7 +68,7 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         let mut show = |stage, detail: &str| activity.now(&describe(stage, detail, duration));
         let result = close(&system, costs.clone(), &options, &mut show);
         drop(activity);
-        let result = result.map_err(Failure::from)?;
+        let result = result.map_err(|error| Failure::of_run(error, &source))?;
         let closing = result.closing.clone();
         if closing.may_be_retried() && attempts.len() < words.retries as usize && !options.is_stopped() {
             progress::begin_a_line(&system);

@@ -63,7 +63,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
                 progress::begin_a_line(&system);
                 return Ok(Verdict::closed(closing));
             }
-            run => run.map_err(Failure::from)?,
+            run => run.map_err(|error| Failure::of_run(error, &source))?,
         };
         // One without an end ends when it is stopped.
         let of = (!words.forever).then(|| words.duration.unwrap_or(DEFAULT_DURATION));

@@ -697,3 +697,44 @@ fn a_job_that_never_ends_is_named_before_what_the_machine_did() {
     case.outcome.as_mut().expect("one").notes.push(note.to_owned());
     assert_eq!(case.closing().text, format!("3 deadlines missed (b 2, a 1); {note}"));
 }
+
+/// Beside a note about costs, the reason of a task is what an undecided proof says first.
+#[test]
+fn the_reason_of_a_task_goes_before_a_note_about_costs() {
+    let mut case = Case::new();
+    let proof = case.proof.as_mut().expect("there is one");
+    proof.schedulable = Schedulable::Unknown;
+    proof.tasks[0].verdict = horolog_analysis::Verdict::Unknown;
+    proof.notes = vec!["no test is exact with costs".to_owned()];
+    let before = case.answers(Answer::Undecided, Answer::Yes, Answer::Yes, 4);
+    assert!(before.to_string().contains("no test is exact"), "{before}");
+    let proof = case.proof.as_mut().expect("there is one");
+    proof.reasons = vec!["task a: its bcet makes the costs too large".to_owned()];
+    let after = case.closing().to_string();
+    assert!(after.contains("task a: its bcet") && !after.contains("no test"), "{after}");
+}
+
+/// A bound that is above the deadline and not known to be the least is told with the task and by how much, from a unit on.
+#[test]
+fn a_bound_above_the_deadline_is_told_where_it_decides_nothing() {
+    let mut case = Case::new();
+    let with_bound = |case: &mut Case, task: usize, bound| {
+        let proof = case.proof.as_mut().expect("there is one");
+        proof.schedulable = Schedulable::Unknown;
+        proof.notes = vec!["a note".to_owned()];
+        let task = &mut proof.tasks[task];
+        (task.verdict, task.response) = (horolog_analysis::Verdict::Unknown, Some(Span::from_ns(bound)));
+    };
+    with_bound(&mut case, 0, 10_000_000);
+    assert!(case.closing().to_string().contains("undecided: a note"), "at the deadline: {}", case.closing());
+    with_bound(&mut case, 0, 10_000_001);
+    let test = case.proof.as_ref().expect("there is one").tasks[0].test;
+    let said = format!(
+        "a: its bound 10.000001 ms is 1 ns above its deadline 10 ms, and the test ({test}) does not say that it is reached"
+    );
+    let one = case.answers(Answer::Undecided, Answer::Yes, Answer::Yes, 4);
+    assert!(one.text.contains(&said) && !one.text.contains("more"), "{one}");
+    assert!(one.to_string().contains("`horolog analyze --explain a`"), "{one}");
+    with_bound(&mut case, 1, 20_000_001);
+    assert!(case.closing().text.ends_with("; 1 task more"), "{}", case.closing());
+}

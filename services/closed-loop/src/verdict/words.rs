@@ -389,6 +389,31 @@ fn undecided_by_costs(evidence: &Evidence<'_>) -> Option<String> {
     (!free.is_empty()).then_some(text)
 }
 
+/// Tasks whose bound is above the deadline, where the test does not know the least bound: nothing is decided of them.
+fn undecided_by_bound(evidence: &Evidence<'_>) -> Option<Said> {
+    let beyond = |task: &&TaskVerdict| {
+        let is_above = task.response.zip(task.deadline).is_some_and(|(bound, deadline)| bound > deadline);
+        task.verdict == TaskWord::Unknown && is_above
+    };
+    let mut open = hard_verdicts(evidence, evidence.proof?).filter(beyond);
+    let first = open.next()?;
+    let (bound, deadline) = first.response.zip(first.deadline)?;
+    let excess = Span::from_ns(bound.as_ns() - deadline.as_ns()).rounded();
+    let more = match open.count() {
+        0 => String::new(),
+        many => format!("; {} more", tasks(many as u64)),
+    };
+    let text = format!(
+        "{}: its bound {} is {excess} above its deadline {}, and the test ({}) does not say that it is reached{more}",
+        first.name,
+        beside(bound, deadline),
+        deadline.rounded(),
+        first.test
+    );
+    let help = format!("`horolog analyze --explain {}` names what the bound is made of", first.name);
+    Some(Said::new(text, help))
+}
+
 /// The bound of a task on a machine that costs nothing, where that is known.
 fn without_costs(evidence: &Evidence<'_>, task: &str) -> String {
     let tasks = evidence.without_costs.map(|analysis| analysis.tasks.as_slice()).unwrap_or_default();
@@ -443,7 +468,13 @@ fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said 
         return Said::new(text, None);
     }
     let notes = evidence.proof.map(|analysis| analysis.notes.as_slice()).unwrap_or_default();
-    let why = notes.iter().find(|note| note.starts_with("no test")).or(notes.first());
+    let reason = evidence.proof.and_then(|analysis| analysis.reasons.first());
+    if let (true, None) = (is_open(Question::Proof), reason)
+        && let Some(said) = undecided_by_bound(evidence)
+    {
+        return said;
+    }
+    let why = reason.or_else(|| notes.iter().find(|note| note.starts_with("no test"))).or(notes.first());
     let text = why.cloned().unwrap_or_else(|| "no test decides whether every deadline holds".to_owned());
     Said::new(text, None)
 }
