@@ -76,11 +76,16 @@ function head(report: Report, goToMiss: () => void): HTMLElement[] {
   return parts;
 }
 
+/** How many names a line lists, as the closing line does. */
+const NAMED = 3;
+
 function missedInWords(closing: Closing): string | null {
   const all = closing.missed.reduce((sum, one) => sum + one.count, 0);
   if (all === 0) return null;
-  const names = closing.missed.map((one) => `${one.name} ${count(one.count)}`).join(", ");
-  return `${count(all)} ${all === 1 ? "deadline" : "deadlines"} missed: ${names}`;
+  const names = closing.missed.slice(0, NAMED).map((one) => `${one.name} ${count(one.count)}`);
+  const more = closing.missed.length - NAMED;
+  if (more > 0) names.push(`${count(more)} ${more === 1 ? "task" : "tasks"} more`);
+  return `${count(all)} ${all === 1 ? "deadline" : "deadlines"} missed: ${names.join(", ")}`;
 }
 
 /** The closing line's text, less what the badge has said already; empty where nothing is left. */

@@ -41,11 +41,18 @@ const CLOSINGS = [
     text: "1,205 deadlines missed (left front wheel speed estimator 1,204, battery (cell 4) 1), by the machine: nothing",
     help: "isolate CPU 1",
   },
+  {
+    word: "no", exit: 1,
+    missed: [50, 50, 50, 50, 50, 50, 3, 1, 1, 1, 1, 1].map((count, i) => ({ name: `sensor fusion stage ${((i + 9) % 12) + 1}`, count })),
+    text: "308 deadlines missed (sensor fusion stage 10 50, sensor fusion stage 11 50, sensor fusion stage 12 50, 9 tasks more), by the machine: the kernel held the real-time thread sensor fusion s back for 40.988414 ms (RT throttling or the fair server) (in the busy window of sensor fusion stage 1 job 49)",
+    help: "isolate CPU 1 (`horolog doctor`); on a shared machine gate with `--gate proof,model`",
+  },
 ];
 
 const BADGES = [
   "9 deadlines missed: motor 7, imu 2", "2 deadlines missed: motor 2", "no", "undecided", "not allowed", "holds",
   "1,205 deadlines missed: left front wheel speed estimator 1,204, battery (cell 4) 1",
+  "308 deadlines missed: sensor fusion stage 10 50, sensor fusion stage 11 50, sensor fusion stage 12 50, 9 tasks more",
 ];
 
 const SIZES = [{ width: 1280, height: 720 }, { width: 390, height: 844 }];

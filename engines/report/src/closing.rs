@@ -44,13 +44,22 @@ pub struct Cause {
     pub worst_excess_ns: Span,
 }
 
+/// How many names a line lists, as the closing line does.
+const NAMED: usize = 3;
+
 impl Closing {
-    /// "9 deadlines missed: motor 7, imu 2"; `None` where none was.
+    /// "9 deadlines missed: motor 7, imu 2"; behind three names only how many more. `None` where none was.
     #[must_use]
     pub fn missed_in_words(&self) -> Option<String> {
         let all: u64 = self.missed.iter().map(|one| one.count).sum();
-        let names: Vec<String> =
-            self.missed.iter().map(|one| format!("{} {}", one.name, grouped(one.count))).collect();
+        let named = self.missed.iter().take(NAMED);
+        let mut names: Vec<String> =
+            named.map(|one| format!("{} {}", one.name, grouped(one.count))).collect();
+        match self.missed.len().saturating_sub(NAMED) {
+            0 => {}
+            1 => names.push("1 task more".to_owned()),
+            more => names.push(format!("{} tasks more", grouped(more as u64))),
+        }
         let word = if all == 1 { "deadline" } else { "deadlines" };
         (all > 0).then(|| format!("{} {word} missed: {}", grouped(all), names.join(", ")))
     }
@@ -83,5 +92,9 @@ mod tests {
         assert_eq!(missed(&[("motor", 7), ("imu", 2)]).unwrap(), "9 deadlines missed: motor 7, imu 2");
         assert_eq!(missed(&[("motor", 1)]).unwrap(), "1 deadline missed: motor 1");
         assert_eq!(missed(&[]), None);
+        let four = [("a", 4), ("b", 3), ("c", 2), ("d", 1)];
+        assert_eq!(missed(&four).unwrap(), "10 deadlines missed: a 4, b 3, c 2, 1 task more");
+        let many: Vec<(&str, u64)> = four.into_iter().cycle().take(12).collect();
+        assert_eq!(missed(&many).unwrap(), "30 deadlines missed: a 4, b 3, c 2, 9 tasks more");
     }
 }
