@@ -90,7 +90,7 @@ function missedInWords(closing: Closing): string | null {
 
 /** The closing line's text, less what the badge has said already; empty where nothing is left. */
 export function causeInWords(closing: Closing): string {
-  const said = /^[\d,]+ deadlines? missed \((?:[^()]|\([^()]*\))*\)(?:, (?=by )|; |$)/.exec(closing.text);
+  const said = /^[\d,]+ deadlines? missed \((?:[^()]|\([^()]*\))*\)(?:, (?=by )|; | (?=in the simulation)|$)/.exec(closing.text);
   return said && closing.missed.length > 0 ? closing.text.slice(said[0].length) : closing.text;
 }
 
