@@ -178,6 +178,16 @@ test("a proof that fails beside gaps of the machine leads to the task's row, iso
   await context.close();
 });
 
+test("without scripts no help sends to the page that is open", { skip }, async () => {
+  const file = simulated("servers", "viewer/test/systems/servers.toml", "--for", "400ms");
+  assert.match(documentOf(file).closing.help, /find the cause in .*report\.html/);
+  const { page, context } = await open(browser, file, { javaScriptEnabled: false });
+  const said = await page.textContent("main");
+  assert.ok(said.includes("look at the first missed job, with scripts switched on"), said.slice(0, 400));
+  assert.ok(!said.includes("find the cause"));
+  await context.close();
+});
+
 test("without scripts there are the closing line and a verdict a task", { skip }, async () => {
   const document = documentOf(small);
   const { page, context } = await open(browser, small, { javaScriptEnabled: false });

@@ -63,6 +63,17 @@ impl Closing {
         let word = if all == 1 { "deadline" } else { "deadlines" };
         (all > 0).then(|| format!("{} {word} missed: {}", grouped(all), names.join(", ")))
     }
+
+    /// The help for who reads the page without scripts. Where the closing line sends to the page's file, which is open already, this
+    /// says what scripts show there.
+    #[must_use]
+    pub fn help_in_page(&self) -> Option<String> {
+        let help = self.help.as_ref()?;
+        let Some((before, file)) = help.split_once("find the cause in ") else { return Some(help.clone()) };
+        let Some((_, after)) = file.rsplit_once("report.html") else { return Some(help.clone()) };
+        let what = if self.missed.is_empty() { "the findings" } else { "the first missed job" };
+        Some(format!("{before}look at {what}, with scripts switched on{after}"))
+    }
 }
 
 /// A count for people: `1,500`.
@@ -96,5 +107,25 @@ mod tests {
         assert_eq!(missed(&four).unwrap(), "10 deadlines missed: a 4, b 3, c 2, 1 task more");
         let many: Vec<(&str, u64)> = four.into_iter().cycle().take(12).collect();
         assert_eq!(missed(&many).unwrap(), "30 deadlines missed: a 4, b 3, c 2, 9 tasks more");
+    }
+
+    #[test]
+    fn the_page_does_not_send_to_itself() {
+        let help = |help: Option<&str>, missed: &[&str]| {
+            let missed = missed.iter().map(|&name| Missed { name: name.to_owned(), count: 1 });
+            let help = help.map(str::to_owned);
+            Closing { help, missed: missed.collect(), ..Closing::default() }.help_in_page()
+        };
+        let find = "raise wcet to 1.5 ms, or find the cause in out/report.html";
+        assert_eq!(
+            help(Some(find), &["motor"]).unwrap(),
+            "raise wcet to 1.5 ms, or look at the first missed job, with scripts switched on"
+        );
+        assert_eq!(
+            help(Some("find the cause in my report.html/report.html"), &[]).unwrap(),
+            "look at the findings, with scripts switched on"
+        );
+        assert_eq!(help(Some("isolate CPU 1"), &["motor"]).unwrap(), "isolate CPU 1");
+        assert_eq!(help(None, &["motor"]), None);
     }
 }
