@@ -13,7 +13,7 @@ export function detailsSection(report: Report): HTMLElement {
   if (provenance.command) section.append(command(provenance.command));
   const columns = h("div", { class: "columns" });
   columns.append(pairs("Versions", [...provenance.versions, ...made(provenance.created)]));
-  columns.append(pairs("Machine", provenance.machine));
+  columns.append(pairs("Machine", provenance.machine, "machine"));
   for (const run of report.runs) columns.append(pairs(run.kind === "simulated" ? "Simulated run" : "Measured run", facts(run)));
   section.append(columns);
   const notes = [...report.notes, ...report.runs.flatMap((run) => run.notes.map((note) => `${run.kind}: ${note}`))];
@@ -42,8 +42,8 @@ function facts(run: Run): [string, string][] {
   ];
 }
 
-function pairs(title: string, list: [string, string][]): HTMLElement {
-  const box = h("div", {}, h("h3", {}, title));
+function pairs(title: string, list: [string, string][], id?: string): HTMLElement {
+  const box = h("div", {}, h("h3", { id }, title));
   if (list.length === 0) box.append(h("p", { class: "empty" }, "not recorded"));
   const body = h("dl", { class: "pairs" });
   for (const [name, value] of list) body.append(h("dt", {}, name), h("dd", {}, value));

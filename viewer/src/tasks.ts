@@ -36,6 +36,14 @@ export function tasksSection(report: Report, jump: (task: number) => void): HTML
   return section;
 }
 
+/** The address of a task's row on the page; `null` where there is no such task. */
+export function rowOf(report: Report, name: string): string | null {
+  const index = report.tasks.findIndex((task) => task.name === name);
+  return index < 0 ? null : `#${rowId(index)}`;
+}
+
+const rowId = (index: number) => `task-${index}`;
+
 function table(rows: Row[], jump: (task: number) => void): HTMLTableElement {
   const shown: Shown = {
     free: rows.some((row) => row.task.without_costs !== null),
@@ -106,7 +114,7 @@ function body(row: Row, shown: Shown, jump: (task: number) => void): HTMLTableRo
   }
   return h(
     "tr",
-    {},
+    { id: rowId(row.index) },
     h(
       "th",
       { scope: "row", class: "text" },

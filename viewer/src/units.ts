@@ -8,7 +8,7 @@ export interface Unit {
 const UNITS: Unit[] = [
   { name: "s", ns: 1e9 },
   { name: "ms", ns: 1e6 },
-  { name: "µs", ns: 1e3 },
+  { name: "us", ns: 1e3 },
   { name: "ns", ns: 1 },
 ];
 
@@ -18,13 +18,19 @@ export function unitFor(ns: number): Unit {
   return UNITS.find((unit) => size >= unit.ns) ?? UNITS[3];
 }
 
-/** A single time in its own unit, to `digits` significant digits, without trailing zeros. */
+/** A single time in the unit that it reaches when it is rounded, to `digits` significant digits, without trailing zeros. */
 export function time(ns: number, digits = 4): string {
-  const unit = unitFor(ns);
+  const own = UNITS.indexOf(unitFor(ns));
+  const reaches = own > 0 && Math.abs(Number(rounded(ns, UNITS[own], digits))) >= 1000;
+  const unit = UNITS[reaches ? own - 1 : own];
+  const text = rounded(ns, unit, digits);
+  return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${unit.name}`;
+}
+
+function rounded(ns: number, unit: Unit, digits: number): string {
   const value = ns / unit.ns;
   const whole = Math.max(1, Math.floor(Math.log10(Math.abs(value) || 1)) + 1);
-  const text = value.toFixed(Math.min(3, Math.max(0, unit.ns === 1 ? 0 : digits - whole)));
-  return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${unit.name}`;
+  return value.toFixed(Math.min(3, Math.max(0, unit.ns === 1 ? 0 : digits - whole)));
 }
 
 /** All digits: for tooltips, where nothing may be rounded away. */

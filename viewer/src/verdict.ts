@@ -1,5 +1,6 @@
 /** The verdict, first on the page: a sentence, two chips, what qualifies it, and the quick facts. */
 import { chip, h, icon } from "./dom";
+import { rowOf } from "./tasks";
 import type { Closing, Report } from "./types";
 import { count, time } from "./units";
 
@@ -54,7 +55,6 @@ const WORD: Record<string, "good" | "bad" | "warn"> = { holds: "good", no: "bad"
 function head(report: Report, goToMiss: () => void): HTMLElement[] {
   const { closing } = report;
   if (!closing) return [h("p", { class: "sentence", id: "verdict-cause" }, report.plain_words)];
-  const found = report.findings.length > 0 || report.groups.length > 0;
   const kind = closing.missed.length > 0 ? "bad" : (WORD[closing.word] ?? "warn");
   const missed = missedInWords(closing);
   const badge = h(
@@ -65,27 +65,67 @@ function head(report: Report, goToMiss: () => void): HTMLElement[] {
   );
   const parts: HTMLElement[] = [badge];
   const cause = causeInWords(closing);
-  if (cause) parts.push(h("p", { class: "sentence" }, h("a", { id: "verdict-cause", href: found ? "#findings" : "#tasks" }, cause)));
+  const link = (id: string, place: string, text: string) =>
+    h("a", { id, href: place, onclick: () => place === "#timeline" && goToMiss() }, text);
+  if (cause) parts.push(h("p", { class: "sentence" }, link("verdict-cause", placeOfCause(report, closing), cause)));
   const text = helpInWords(closing);
   if (text) {
-    const leadsToMiss = missed !== null && text !== closing.help;
-    const place = leadsToMiss ? "#timeline" : report.system_file && !found ? "#system-file" : found ? "#findings" : "#details";
-    const help = h("a", { id: "verdict-remedy", href: place, onclick: () => leadsToMiss && goToMiss() }, text);
+    const help = link("verdict-remedy", placeOfHelp(report, closing, text), text);
     parts.push(h("p", { class: "remedy" }, h("span", { class: "sub inline" }, "Help"), help));
   }
   return parts;
 }
 
+/** What a proof says is in the table of tasks, and so is who missed where nothing was found; all else is a finding. */
+export function placeOfCause(report: Report, closing: Closing): string {
+  const { text, missed } = closing;
+  const unproved = unprovedTask(report, text);
+  if (unproved) return rowOf(report, unproved) ?? "#tasks";
+  if (closing.word === "holds" || /^(?:the proof fails|not proved|no test )/.test(text)) return "#tasks";
+  const failed = report.tasks.find(({ name }) => text.startsWith(`${name}: `) && / returned an error/.test(text));
+  if (failed) return rowOf(report, failed.name) ?? "#tasks";
+  // Of these only the jobs are known.
+  if (missed.length > 0 && /^(?:in the simulation|cause not known|$)/.test(causeInWords(closing))) {
+    return missed.map(({ name }) => rowOf(report, name)).find((row) => row !== null) ?? "#timeline";
+  }
+  return report.findings.length > 0 || report.groups.length > 0 ? "#findings" : "#tasks";
+}
+
+/** Where what the help names is found; `text` is the help as the page says it. */
+export function placeOfHelp(report: Report, closing: Closing, text: string): string {
+  if (text !== closing.help) return closing.missed.length > 0 ? "#timeline" : "#findings";
+  // What to change at the machine stands beside what is known of it.
+  if (/`horolog doctor\b/.test(text)) return "#machine";
+  if (/^every hard deadline .*holds with /.test(text)) {
+    const named = report.tasks.map(({ name }) => ({ name, at: `${text},`.indexOf(` for ${name},`) })).filter(({ at }) => at >= 0);
+    const first = named.sort((a, b) => a.at - b.at)[0]?.name ?? unprovedTask(report, closing.text);
+    return (first && rowOf(report, first)) || "#tasks";
+  }
+  const again = /^(?:run|record|simulate) it /.test(text);
+  return report.system_file && !again ? "#system-file" : "#details";
+}
+
+/** The task that the closing line says is not proved. */
+function unprovedTask(report: Report, text: string): string | null {
+  const is = (name: string) => [" misses in the proof", " has no bound in the proof"].some((said) => text.startsWith(name + said));
+  return report.tasks.find(({ name }) => is(name))?.name ?? null;
+}
+
+/** How many names a line lists, as the closing line does. */
+const NAMED = 3;
+
 function missedInWords(closing: Closing): string | null {
   const all = closing.missed.reduce((sum, one) => sum + one.count, 0);
   if (all === 0) return null;
-  const names = closing.missed.map((one) => `${one.name} ${count(one.count)}`).join(", ");
-  return `${count(all)} ${all === 1 ? "deadline" : "deadlines"} missed: ${names}`;
+  const names = closing.missed.slice(0, NAMED).map((one) => `${one.name} ${count(one.count)}`);
+  const more = closing.missed.length - NAMED;
+  if (more > 0) names.push(`${count(more)} ${more === 1 ? "task" : "tasks"} more`);
+  return `${count(all)} ${all === 1 ? "deadline" : "deadlines"} missed: ${names.join(", ")}`;
 }
 
 /** The closing line's text, less what the badge has said already; empty where nothing is left. */
 export function causeInWords(closing: Closing): string {
-  const said = /^[\d,]+ deadlines? missed \((?:[^()]|\([^()]*\))*\)(?:, (?=by )|; |$)/.exec(closing.text);
+  const said = /^[\d,]+ deadlines? missed \((?:[^()]|\([^()]*\))*\)(?:, (?=by )|; | (?=in the simulation)|$)/.exec(closing.text);
   return said && closing.missed.length > 0 ? closing.text.slice(said[0].length) : closing.text;
 }
 

@@ -41,11 +41,20 @@ const CLOSINGS = [
     text: "1,205 deadlines missed (left front wheel speed estimator 1,204, battery (cell 4) 1), by the machine: nothing",
     help: "isolate CPU 1",
   },
+  {
+    word: "no", exit: 1,
+    missed: [50, 50, 50, 50, 50, 50, 3, 1, 1, 1, 1, 1].map((count, i) => ({ name: `sensor fusion stage ${((i + 9) % 12) + 1}`, count })),
+    text: "308 deadlines missed (sensor fusion stage 10 50, sensor fusion stage 11 50, sensor fusion stage 12 50, 9 tasks more), by the machine: the kernel held the real-time thread sensor fusion s back for 40.988414 ms (RT throttling or the fair server) (in the busy window of sensor fusion stage 1 job 49)",
+    help: "isolate CPU 1 (`horolog doctor`); on a shared machine gate with `--gate proof,model`",
+  },
+  { word: "no", exit: 1, missed: ["a", "b", "c", "d"].map((name) => ({ name, count: 1 })), text: "4 deadlines missed (a 1, b 1, c 1, 1 task more) in the simulation", help: "find the cause in horolog-out/report.html" },
 ];
 
 const BADGES = [
   "9 deadlines missed: motor 7, imu 2", "2 deadlines missed: motor 2", "no", "undecided", "not allowed", "holds",
   "1,205 deadlines missed: left front wheel speed estimator 1,204, battery (cell 4) 1",
+  "308 deadlines missed: sensor fusion stage 10 50, sensor fusion stage 11 50, sensor fusion stage 12 50, 9 tasks more",
+  "4 deadlines missed: a 1, b 1, c 1, 1 task more",
 ];
 
 const SIZES = [{ width: 1280, height: 720 }, { width: 390, height: 844 }];
@@ -69,7 +78,7 @@ test("badge, cause and remedy lie in the first 400 pixels, in the words of the c
       const cause = await page.textContent("#verdict-cause");
       assert.ok(given.text.endsWith(cause) && cause.length > 10, `${cause} is not of ${given.text}`);
       const left = given.text.slice(0, given.text.length - cause.length);
-      assert.ok(left === "" || /^[\d,]+ deadlines? missed \(.*\), $/.test(left), `${left} is not said`);
+      assert.ok(left === "" || /^[\d,]+ deadlines? missed \(.*\),? $/.test(left), `${left} is not said`);
       assert.equal(await page.locator("#verdict-remedy").count(), given.help ? 1 : 0);
       const help = given.help?.replace("find the cause in horolog-out/report.html", "look at the first missed job");
       if (help) assert.equal(await page.textContent("#verdict-remedy"), help);
@@ -106,8 +115,76 @@ test("the page of a loop says what its JSON says", { skip }, async () => {
   assert.equal(contract.simulated.tasks[4].missed, 10);
   const { page, context } = await open(browser, `${folder}/servers/report.html`, { viewport: SIZES[0] });
   assert.equal(await page.textContent("#verdict-badge"), "10 deadlines missed: late-1 10");
-  assert.equal(await page.textContent("#verdict-cause"), text);
+  assert.equal(text, "10 deadlines missed (late-1 10) in the simulation");
+  assert.equal(await page.textContent("#verdict-cause"), "in the simulation", "the badge has said the rest");
+  assert.equal(await page.getAttribute("#verdict-cause", "href"), "#task-4");
   assert.equal(await page.textContent("#verdict-remedy"), help.replace(/find the cause in .*report\.html/, "look at the first missed job"));
+  await context.close();
+});
+
+/** The page's own tasks are motor, imu and "motor 2"; findings of the machine are there in every case. */
+test("cause and help lead to where they are shown", async () => {
+  const { placeOfCause, placeOfHelp } = await load("verdict");
+  const report = { tasks: ["motor", "imu", "motor 2"].map((name) => ({ name })), findings: [{}], groups: [], system_file: "…" };
+  const cause = (text, ...names) => placeOfCause(report, { word: "no", text, missed: names.map((name) => ({ name, count: 1 })) });
+  assert.equal(cause("imu misses in the proof with machine.toml: 2.138 ms of 2 ms; all 1,500 measured jobs in time"), "#task-1");
+  assert.equal(cause("motor 2 misses in the proof: 3 ms of 2 ms; 1 task more"), "#task-2");
+  assert.equal(cause("motor has no bound in the proof with machine.toml; without costs 1 ms"), "#task-0");
+  assert.equal(cause("the proof fails with machine.toml"), "#tasks");
+  assert.equal(cause("imu: 376 of 376 jobs returned an error"), "#task-1");
+  assert.equal(cause("1 deadline missed (imu 1) in the simulation", "imu"), "#task-1");
+  assert.equal(cause("1 deadline missed (imu 1); cause not known", "imu"), "#task-1");
+  assert.equal(cause("1 deadline missed (disk 1); cause not known", "disk"), "#timeline", "a device has no row");
+  assert.equal(cause("1 deadline missed (imu 1), by the machine: b took CPU 1", "imu"), "#findings");
+  assert.equal(cause("model violated by imu: 7 of 500 jobs executed above wcet 1 ms; missed: motor 2", "motor"), "#findings");
+  const help = (help, text = "motor misses in the proof: 3 ms of 2 ms", said = help) => placeOfHelp(report, { help, text, missed: [] }, said);
+  assert.equal(help("isolate CPU 1 (`horolog doctor`); on a shared machine gate with `--gate proof,model`"), "#machine");
+  assert.equal(help("`horolog doctor` says how to allow it"), "#machine");
+  assert.equal(help("every hard deadline holds with a wcet of at most 1 ms for motor 2, or a wcet of at most 2 ms for imu"), "#task-2");
+  assert.equal(help("every hard deadline of CPU 1 holds with no segment of imu longer than 1 ms"), "#task-0", "the one that misses");
+  assert.equal(help("run it again (`horolog loop --retries 3`), or for longer"), "#details");
+  assert.equal(help("raise the wcet of each segment that grew"), "#system-file");
+  assert.equal(help("find the cause in out/report.html", "", "look at the findings"), "#findings");
+  const missed = { help: "find the cause in out/report.html", text: "", missed: [{ name: "imu", count: 1 }] };
+  assert.equal(placeOfHelp(report, missed, "look at the first missed job"), "#timeline");
+});
+
+test("a proof that fails beside gaps of the machine leads to the task's row, isolation to the machine", { skip }, async () => {
+  const document = documentOf(small);
+  assert.ok(document.findings.length > 0);
+  const { name } = document.tasks[2];
+  document.closing = {
+    word: "no", exit: 1, missed: [], causes: [],
+    text: `${name} misses in the proof with costs of this minute: 23.49 ms of 20 ms`,
+    help: `every hard deadline holds with a wcet of at most 15.5702 ms for ${name}`,
+  };
+  for (const viewport of SIZES) {
+    const { page, context } = await open(browser, pageWith(small, "proof-no", document), { viewport, reducedMotion: "reduce" });
+    for (const id of ["#verdict-cause", "#verdict-remedy"]) {
+      await page.evaluate(() => scrollTo({ top: 0, behavior: "instant" }));
+      await page.locator(id).click();
+      const row = page.locator("tr:target");
+      assert.ok((await row.locator("th").textContent()).startsWith(name), `${id} leads to its row`);
+      await page.waitForFunction(() => {
+        const { top, bottom } = document.querySelector("tr:target th").getBoundingClientRect();
+        return top >= document.querySelector(".bar-top").offsetHeight && bottom <= innerHeight;
+      });
+    }
+    await context.close();
+  }
+  const { page, context } = await open(browser, small, { viewport: SIZES[0] });
+  assert.equal(await page.getAttribute("#verdict-remedy", "href"), "#machine");
+  assert.equal(await page.textContent("#machine"), "Machine");
+  await context.close();
+});
+
+test("without scripts no help sends to the page that is open", { skip }, async () => {
+  const file = simulated("servers", "viewer/test/systems/servers.toml", "--for", "400ms");
+  assert.match(documentOf(file).closing.help, /find the cause in .*report\.html/);
+  const { page, context } = await open(browser, file, { javaScriptEnabled: false });
+  const said = await page.textContent("main");
+  assert.ok(said.includes("look at the first missed job, with scripts switched on"), said.slice(0, 400));
+  assert.ok(!said.includes("find the cause"));
   await context.close();
 });
 
@@ -133,7 +210,8 @@ test("a cause is cut only behind what the badge has said", async () => {
   assert.equal(of("1 deadline missed (a 1), by the machine: b took CPU 1"), "by the machine: b took CPU 1");
   assert.equal(of("1 deadline missed (a 1)"), "");
   assert.equal(of("1 deadline missed (a 1); cause not known"), "cause not known");
-  assert.equal(of("1 deadline missed (a 1) in the simulation"), "1 deadline missed (a 1) in the simulation");
+  assert.equal(of("1 deadline missed (a 1) in the simulation"), "in the simulation");
+  assert.equal(of("1 deadline missed (a 1) in the simulation; soft, missed: b 2"), "in the simulation; soft, missed: b 2");
   assert.equal(of("2 deadlines missed (a (b) 2), by the machine: c"), "by the machine: c");
   assert.equal(of("1 deadline missed (a 1), by the machine: b", []), "1 deadline missed (a 1), by the machine: b");
 });

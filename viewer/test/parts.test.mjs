@@ -52,7 +52,7 @@ test("servers have a table: budget, period, what was used, how often it was exha
   measured.runs.push({ ...measured.runs[0], kind: "measured", servers: measured.runs[0].servers.map((server) => ({ ...server, exhaustions: 1, enforcement })) });
   const both = await open(browser, pageWith(servers, "servers-measured", measured));
   const said = await cells(both.page, "servers");
-  assert.deepEqual(said[2].slice(5), [["simulated: 6 times", "measured: once"], ["simulated: 5 times", "measured: 5 times"], ["measured: 13.09 µs (median 6.319 µs)"]]);
+  assert.deepEqual(said[2].slice(5), [["simulated: 6 times", "measured: once"], ["simulated: 5 times", "measured: 5 times"], ["measured: 13.09 us (median 6.319 us)"]]);
   await both.context.close();
 });
 

@@ -9,11 +9,21 @@ const distribution = await load("distribution");
 test("a time is written in the unit that it reaches", () => {
   assert.equal(units.time(0), "0 ns");
   assert.equal(units.time(999), "999 ns");
-  assert.equal(units.time(1500), "1.5 µs");
+  assert.equal(units.time(1500), "1.5 us");
   assert.equal(units.time(2_000_000), "2 ms");
   assert.equal(units.time(12_345_678), "12.35 ms");
-  assert.equal(units.time(-1500), "-1.5 µs");
+  assert.equal(units.time(-1500), "-1.5 us");
   assert.equal(units.time(200_000_000_000), "200 s");
+});
+
+test("a time is rounded before its unit is chosen", () => {
+  assert.equal(units.time(999_960_000), "1 s");
+  assert.equal(units.time(999_940_000), "999.9 ms");
+  assert.equal(units.time(-999_996), "-1 ms");
+  assert.equal(units.time(999_600, 3), "1 ms");
+  assert.equal(units.time(999_999_600, 6), "1 s");
+  assert.equal(units.time(999.7), "1 us");
+  assert.equal(units.time(1_000_000_000_000), "1000 s", "there is no larger unit");
 });
 
 test("an exact time keeps every nanosecond", () => {

@@ -44,15 +44,35 @@ pub struct Cause {
     pub worst_excess_ns: Span,
 }
 
+/// How many names a line lists, as the closing line does.
+const NAMED: usize = 3;
+
 impl Closing {
-    /// "9 deadlines missed: motor 7, imu 2"; `None` where none was.
+    /// "9 deadlines missed: motor 7, imu 2"; behind three names only how many more. `None` where none was.
     #[must_use]
     pub fn missed_in_words(&self) -> Option<String> {
         let all: u64 = self.missed.iter().map(|one| one.count).sum();
-        let names: Vec<String> =
-            self.missed.iter().map(|one| format!("{} {}", one.name, grouped(one.count))).collect();
+        let named = self.missed.iter().take(NAMED);
+        let mut names: Vec<String> =
+            named.map(|one| format!("{} {}", one.name, grouped(one.count))).collect();
+        match self.missed.len().saturating_sub(NAMED) {
+            0 => {}
+            1 => names.push("1 task more".to_owned()),
+            more => names.push(format!("{} tasks more", grouped(more as u64))),
+        }
         let word = if all == 1 { "deadline" } else { "deadlines" };
         (all > 0).then(|| format!("{} {word} missed: {}", grouped(all), names.join(", ")))
+    }
+
+    /// The help for who reads the page without scripts. Where the closing line sends to the page's file, which is open already, this
+    /// says what scripts show there.
+    #[must_use]
+    pub fn help_in_page(&self) -> Option<String> {
+        let help = self.help.as_ref()?;
+        let Some((before, file)) = help.split_once("find the cause in ") else { return Some(help.clone()) };
+        let Some((_, after)) = file.rsplit_once("report.html") else { return Some(help.clone()) };
+        let what = if self.missed.is_empty() { "the findings" } else { "the first missed job" };
+        Some(format!("{before}look at {what}, with scripts switched on{after}"))
     }
 }
 
@@ -83,5 +103,29 @@ mod tests {
         assert_eq!(missed(&[("motor", 7), ("imu", 2)]).unwrap(), "9 deadlines missed: motor 7, imu 2");
         assert_eq!(missed(&[("motor", 1)]).unwrap(), "1 deadline missed: motor 1");
         assert_eq!(missed(&[]), None);
+        let four = [("a", 4), ("b", 3), ("c", 2), ("d", 1)];
+        assert_eq!(missed(&four).unwrap(), "10 deadlines missed: a 4, b 3, c 2, 1 task more");
+        let many: Vec<(&str, u64)> = four.into_iter().cycle().take(12).collect();
+        assert_eq!(missed(&many).unwrap(), "30 deadlines missed: a 4, b 3, c 2, 9 tasks more");
+    }
+
+    #[test]
+    fn the_page_does_not_send_to_itself() {
+        let help = |help: Option<&str>, missed: &[&str]| {
+            let missed = missed.iter().map(|&name| Missed { name: name.to_owned(), count: 1 });
+            let help = help.map(str::to_owned);
+            Closing { help, missed: missed.collect(), ..Closing::default() }.help_in_page()
+        };
+        let find = "raise wcet to 1.5 ms, or find the cause in out/report.html";
+        assert_eq!(
+            help(Some(find), &["motor"]).unwrap(),
+            "raise wcet to 1.5 ms, or look at the first missed job, with scripts switched on"
+        );
+        assert_eq!(
+            help(Some("find the cause in my report.html/report.html"), &[]).unwrap(),
+            "look at the findings, with scripts switched on"
+        );
+        assert_eq!(help(Some("isolate CPU 1"), &["motor"]).unwrap(), "isolate CPU 1");
+        assert_eq!(help(None, &["motor"]), None);
     }
 }

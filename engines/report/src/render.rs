@@ -78,8 +78,7 @@ fn summary(data: &ReportData, sentence: &str) -> String {
     // Where the sentence has it, once is enough.
     let missed = data.closing.as_ref().and_then(Closing::missed_in_words);
     let missed = missed.filter(|_| !sentence.contains(" missed ("));
-    let help =
-        data.closing.as_ref().and_then(|closing| closing.help.clone()).map(|help| format!("help: {help}"));
+    let help = data.closing.as_ref().and_then(Closing::help_in_page).map(|help| format!("help: {help}"));
     for said in missed.iter().map(String::as_str).chain([sentence]).chain(help.as_deref()) {
         // Writing into a string cannot fail.
         let _ = write!(html, "<p>{}</p>", escape::html(said));
@@ -161,7 +160,7 @@ mod tests {
         let measured = Run { kind: RunKind::Measured, ..run(outcome(1, 0)) };
         let task = TaskRow { name: "a<b".into(), verdict: TaskVerdict::Misses, ..TaskRow::default() };
         let closing = Closing {
-            help: Some("raise & try".into()),
+            help: Some("raise & try, or find the cause in out/report.html".into()),
             missed: vec![Missed { name: "a<b".into(), count: 3 }],
             ..Closing::default()
         };
@@ -174,7 +173,7 @@ mod tests {
         let page = render(&data).unwrap();
         for wanted in [
             "<p>3 deadlines missed: a&lt;b 3</p>",
-            "<p>help: raise &amp; try</p>",
+            "<p>help: raise &amp; try, or look at the first missed job, with scripts switched on</p>",
             "<th>simulated</th><th>measured</th></tr><tr><td>a&lt;b</td><td>misses</td>",
             "<td>500 jobs, 3 missed</td><td>1 job, none missed</td></tr>",
         ] {
