@@ -96,7 +96,7 @@ fn the_example_builds_and_runs() {
     assert_eq!(result.outcome.tasks[0].completed, 10);
     let Some(result) = run(vec![with_init(control(), &["gain=7"])], folder.path()) else { return };
     let error = result.expect_err("its init refuses");
-    assert!(error.is_bad_input() && error.to_string().contains("control_init returned 2"), "{error}");
+    assert!(error.is_bad_input() && error.to_string().contains("`control_init` returned 2"), "{error}");
 }
 
 #[test]
