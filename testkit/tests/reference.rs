@@ -197,6 +197,15 @@ fn protocols_of_one_processor() {
     agree(Kind::LocalLocks);
 }
 
+/// Two of one priority wait for different resources under the original ceiling: the one that has waited longer goes first. One of 56,160 systems
+/// had that.
+#[test]
+fn equals_that_wait_for_different_resources() {
+    let (index, kind) = (56_159, Kind::LocalLocks);
+    let agreement = compare(&short_system(1, index, kind, END), index, false);
+    assert!(agreement.is_ok_and(|agreement| !agreement.refused));
+}
+
 #[test]
 fn overruns() {
     agree(Kind::Overruns);

@@ -436,6 +436,7 @@ impl<'a> MachineBuilder<'a> {
         let has_any = !resources.is_empty();
         let levels = modes.iter().enumerate().filter(|_| has_any);
         Locks {
+            waits: 0,
             levels: levels.map(|(number, mode)| self.relative_deadlines(number, mode)).collect(),
             spin_at: self.spin_standings(&resources),
             resources,
@@ -666,6 +667,7 @@ impl<'a> MachineBuilder<'a> {
                 holds: 0,
                 finishes: 0,
                 waits_for: NONE,
+                wait: 0,
                 spins_for: NONE,
                 kept_at: u64::MAX,
                 is_taken_out: false,

@@ -50,6 +50,8 @@ pub(crate) struct Leaf {
     pub(crate) finishes: u32,
     /// The resource that its oldest job waits for, or [`crate::dispatcher::NONE`].
     pub(crate) waits_for: u32,
+    /// The number of its latest wait for a resource, counted over all tasks.
+    pub(crate) wait: u64,
     /// The spin lock that its oldest job waits for, or [`crate::dispatcher::NONE`].
     pub(crate) spins_for: u32,
     /// When its job last kept the processor beyond its window at a preemption point, ns.

@@ -65,6 +65,8 @@ pub(crate) enum Spins {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Locks {
     pub(crate) resources: Vec<Resource>,
+    /// How many waits have begun, to number them.
+    pub(crate) waits: u64,
     /// For each mode, how urgent each entity is below EDF: a relative deadline.
     pub(crate) levels: Vec<Box<[u64]>>,
     /// For each processor, how a job stands that spins at the spin priority; see [`Machine::lifted`]. Empty without spin locks.
@@ -106,7 +108,9 @@ impl Machine {
             return Ok(());
         }
         self.locks.resources[resource as usize].waiting.push_back(task.0);
-        self.leaves[task.index()].waits_for = resource;
+        self.locks.waits += 1;
+        let leaf = &mut self.leaves[task.index()];
+        (leaf.waits_for, leaf.wait) = (resource, self.locks.waits);
         self.block(task, now)
     }
 
@@ -205,7 +209,9 @@ impl Machine {
         let all = (0..).zip(&self.locks.resources).filter(|(_, lock)| !lock.bars.is_empty());
         let waiting = all.flat_map(|(resource, lock)| lock.waiting.iter().map(move |&task| (task, resource)));
         let here = waiting.filter(|&(task, _)| self.leaves[task as usize].processor == processor);
-        let (task, resource) = here.min_by_key(|&(task, _)| self.own_level(task))?;
+        // Of equals the one that has waited longest.
+        let rank = |&(task, _): &(u32, u32)| (self.own_level(task), self.leaves[task as usize].wait);
+        let (task, resource) = here.min_by_key(rank)?;
         let lock = &self.locks.resources[resource as usize];
         if lock.holder != NONE || self.bar_of(task).is_some() {
             return None;

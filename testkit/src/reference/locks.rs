@@ -131,8 +131,13 @@ impl Group<'_> {
     /// Of all that wait under the original ceiling the most important one goes on, if it may now.
     fn admit(&mut self, now: u64) {
         let original = (0..self.locks.len()).filter(|&it| self.protocol(it) == Protocol::OriginalCeiling);
-        let waits = original.flat_map(|it| self.locks[it].queue.iter().map(move |waiting| (it, waiting.id)));
-        let Some((resource, id)) = waits.max_by_key(|(_, id)| self.priorities[id.0]) else { return };
+        let waits = original.flat_map(|it| self.locks[it].queue.iter().map(move |waiting| (it, waiting)));
+        let rank = |waiting: &Pending| (self.priorities[waiting.id.0], std::cmp::Reverse(waiting.order));
+        let Some((resource, id)) =
+            waits.max_by_key(|(_, waiting)| rank(waiting)).map(|(resource, waiting)| (resource, waiting.id))
+        else {
+            return;
+        };
         if !self.may_lock(id) || self.locks[resource].holder.is_some() {
             return;
         }
@@ -182,7 +187,8 @@ impl Group<'_> {
                 self.note(now, What::Lock(section.resource), 0, id);
                 continue;
             }
-            let waiting = self.pending.remove(at);
+            let mut waiting = self.pending.remove(at);
+            waiting.order = self.next_order();
             self.locks[section.resource].queue.push(waiting);
             self.slots[0].running = None;
             self.note(now, What::Wait(section.resource), 0, id);
