@@ -5,6 +5,7 @@ pub mod conformance;
 pub mod driven_system;
 pub mod exhaustive;
 pub mod exhaustive_edf;
+mod explained;
 pub mod mixed_system;
 pub mod naive_simulator;
 pub mod reference;
@@ -15,6 +16,7 @@ pub mod system;
 pub mod tree;
 
 pub use driven_system::driven_system;
+pub use explained::explanations;
 pub use horolog_draw::{
     Deadlines, DrawnTask, PreemptionRecipe, Random, SplitMix64, TaskSetRecipe, random, system_of, task_set,
 };

@@ -2,10 +2,10 @@
 //! resources beside the global ones.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
-use horolog_analysis::{Options, TermKind, Verdict, analyze, explain};
+use horolog_analysis::{Options, TermKind, Verdict, analyze};
 use horolog_model::{System, file};
 use horolog_sim::{Horizon, SimOptions, simulate};
-use horolog_testkit::Random;
+use horolog_testkit::{Random, explanations};
 use horolog_time::Span;
 use horolog_trace::NullSink;
 
@@ -186,16 +186,7 @@ fn what_is_explained_is_what_was_proved() {
             parts.concat().replacen("[platform]\n", costs, 1)
         };
         let system = read(&text);
-        let analysis = analyze(&system, &Options::default()).unwrap();
-        for (id, task) in system.task_ids().zip(&analysis.tasks) {
-            let Some(bound) = task.response else { continue };
-            let explained = explain(&system, id, &Options::default()).unwrap();
-            assert_eq!(explained.response, Some(bound), "{}\n{text}", task.name);
-            let sum = |adds: bool| {
-                let terms = explained.terms.iter().filter(|term| term.adds() == adds);
-                terms.map(|term| term.time.as_ns()).sum::<u64>()
-            };
-            assert_eq!(sum(true) - sum(false), bound.as_ns(), "{}: {:?}\n{text}", task.name, explained.terms);
+        for explained in explanations(&system) {
             let is_spin = |term: &horolog_analysis::Term| term.kind == TermKind::BlockingSpinLock;
             blocked += u32::from(explained.terms.iter().any(is_spin));
             shorter += u32::from(!explained.terms.iter().any(is_spin));

@@ -16,10 +16,10 @@ pub enum Protocol {
     Fslm,
     /// Local: nothing preempts a job that holds it.
     NonPreemptive,
-    /// Local: who finds it taken is suspended, and its holder stands at the priority of the most important job that waits.
+    /// Local: who finds it taken is suspended, and its holder has the priority of the most important job that waits.
     Inheritance,
     /// Local: a job gets it only if it is more important than the ceilings of all such resources that others hold; else it is suspended, and
-    /// the holder of the one with the highest ceiling stands at its priority.
+    /// the holder of the one with the highest ceiling has its priority.
     OriginalCeiling,
     /// Local: who finds it taken is suspended, and nothing keeps others from preempting its holder.
     None,

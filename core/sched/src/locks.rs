@@ -3,13 +3,13 @@
 //! Under the local immediate ceiling, this is what a held resource changes.
 //! On the path from the root to a holder, every node below two children of which somebody uses the resource sees its ceiling in
 //! its own order. Under fixed priorities the child with the holder is *lifted* to it; under EDF jobs that have not begun are *gated*
-//! by it (the stack resource policy). Both change who is chosen and nothing else: demand, budgets and charges are what they are
+//! by it (much as the stack resource policy does: decision 0009). Both change who is chosen and nothing else: demand, budgets and charges are what they are
 //! without. So a processor on which nothing is held is chosen for as always, and one on which something is held goes through
 //! [`Machine::pick_while_held`].
 //!
-//! Other protocols concern tasks directly below a root alone. A job that nothing may preempt stands before all there. Under inheritance a holder
-//! stands before its equals at the priority of the most important job that waits. Under the original ceiling the one does that whose
-//! resource has the highest ceiling, whatever the others wait for.
+//! Other protocols concern tasks directly below a root alone. A job that nothing may preempt comes before all there. Under inheritance a holder
+//! has the priority of the most important job that waits, and comes before the equals of that. Under the original ceiling it is the holder of
+//! the resource with the highest ceiling, whatever the others wait for.
 
 use crate::desired::Rejected;
 use crate::dispatcher::{Dispatcher, Key, NONE, NodePolicy};
@@ -45,7 +45,7 @@ pub(crate) struct Resource {
     pub(crate) keeps: bool,
     /// Whether the most important job that waits gets it next, and not the one that has waited longest.
     pub(crate) suspends: bool,
-    /// Whether its holder stands at the priority of the most important job that waits.
+    /// Whether its holder has the priority of the most important job that waits.
     pub(crate) inherits: bool,
     /// Under the original ceiling, the tasks that use it: while it is held no job gets another such resource that is not more important than
     /// all of them. Else empty.
@@ -183,12 +183,6 @@ impl Machine {
         next.map_or(Ok(()), |next| self.wake(next.task, now))
     }
 
-    /// Who has got a resource by the last unlock.
-    #[must_use]
-    pub(crate) fn granted(&self) -> Option<Grant> {
-        self.granted
-    }
-
     /// Who gets a resource next of those that wait for it, who are fewer by that one then.
     fn take_next(&mut self, resource: u32) -> Option<u32> {
         let lock = &self.locks.resources[resource as usize];
@@ -243,7 +237,7 @@ impl Machine {
         u64::from(self.nodes[leaf.node as usize].layout.level_end[leaf.position as usize])
     }
 
-    /// How a task's job stands by those that wait for what it holds; see [`Machine::lifted`].
+    /// The level that a task's job inherits from those that wait for what it holds; see [`Machine::lifted`].
     fn inherited(&self, entity: u32) -> Option<u64> {
         let leaf = self.leaves.get(entity as usize)?;
         let held = self.locks.resources.iter().filter(|lock| lock.inherits && lock.holder == entity);

@@ -134,7 +134,7 @@ impl CpuTask {
         self.waiting.as_ref().map_or(0, |waiting| waiting.answers.len() as u64)
     }
 
-    /// How often a job comes to the processor at most, were nobody more important there.
+    /// How often a job gets the processor at most where no other task is more important.
     pub(crate) fn turns(&self) -> u64 {
         self.suspensions() + self.lock_waits + 1
     }

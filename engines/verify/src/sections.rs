@@ -1,8 +1,8 @@
 //! Sections that hold resources (decision 0009): who holds what by the records, and what that means for the order of jobs.
 //!
 //! A resource has one holder, its sections are those of the file and take no longer than it says, and whoever waits longest gets it
-//! next, or the most important one, as its protocol says. Under fixed priorities a job that holds a resource stands as high as the most important task that uses it, under EDF a job
-//! that has not begun may be kept back by what another one holds. Nothing of the scheduling machine is used.
+//! next, or the most important one, as its protocol says. Under fixed priorities a job may go before others by what it holds, under EDF a
+//! job that has not begun may be kept back by what another one holds. Nothing of the scheduling machine is used.
 
 use crate::again::plan::What;
 use crate::borders::Borders;
@@ -51,7 +51,7 @@ impl Resource {
         self.waiting.retain(|waiting| waiting.task != task);
     }
 
-    /// Who gets it next of those that wait, and how long that one has waited, by the place in the list.
+    /// Who gets it next of those that wait for it: the one that has waited longest or, as the protocol says, the most important one.
     fn next(&self, priority: impl Fn(usize) -> i64) -> Option<Waiting> {
         let first = *self.waiting.front()?;
         if !self.protocol.suspends() {
@@ -570,10 +570,10 @@ impl Verifier {
                 Protocol::Ceiling => {
                     is_held && (resource.users.contains(&task) || resource.users.iter().any(reaches))
                 }
-                // What other processors hold keeps nothing back here; who waits for it does.
                 Protocol::NonPreemptive => is_held,
                 // Under EDF nothing is held by these.
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
+                // What other processors hold keeps nothing back here; who waits for it does.
                 Protocol::Msrp | Protocol::Fslm => {
                     resource.holder.is_some_and(|holder| is_beside(holder.task)) || spins(place)
                 }

@@ -3,6 +3,7 @@
 //! ([`runtime_library`](crate::runtime_library)): what is mapped now is locked mapping by mapping, without those of sessions. What is mapped
 //! later is locked by the kernel, as without us.
 
+use super::prohibited::{number_in, with_status};
 use core::ffi::{c_int, c_long, c_ulong};
 
 /// How sessions are called among the mappings.
@@ -18,25 +19,36 @@ pub fn mlockall(flags: c_int) -> c_int {
     if !locks_now || !has_session() {
         return all(flags);
     }
-    let flags_of_each = if flags & libc::MCL_ONFAULT != 0 { libc::MLOCK_ONFAULT } else { 0 };
+    let had_locked = with_status(|status| number_in(status, b"VmLck:")).flatten().unwrap_or(0) > 0;
+    let on_fault = flags & libc::MCL_ONFAULT != 0;
+    if let Err(error) = lock_each(on_fault) {
+        // The kernel locks nothing where it may not lock all. What the program had locked before stays locked.
+        if !had_locked {
+            // SAFETY: no arguments.
+            unsafe { libc::munlockall() };
+        }
+        // SAFETY: errno is this thread's own.
+        unsafe { *libc::__errno_location() = error };
+        return -1;
+    }
+    if later & libc::MCL_FUTURE == 0 {
+        return 0;
+    }
+    let result = all(later);
+    // What another thread has mapped meanwhile.
+    let _ = lock_each(on_fault);
+    result
+}
+
+/// Locks each mapping that is no session's.
+fn lock_each(on_fault: bool) -> Result<(), c_int> {
+    let flags = if on_fault { libc::MLOCK_ONFAULT } else { 0 };
     let mut told = Ok(());
     for_each_mapping(|line| {
-        told = lock_line(line, flags_of_each.into());
+        told = lock_line(line, flags.into());
         told.is_ok()
     });
-    match told {
-        Err(error) => {
-            // The kernel locks nothing where it may not lock all.
-            // SAFETY: no arguments; errno is this thread's own.
-            unsafe {
-                libc::munlockall();
-                *libc::__errno_location() = error;
-            }
-            -1
-        }
-        Ok(()) if later & libc::MCL_FUTURE != 0 => all(later),
-        Ok(()) => 0,
-    }
+    told
 }
 
 fn all(flags: c_int) -> c_int {

@@ -134,27 +134,35 @@ extern "C" fn end_session() {
 
 /// How many filters of system calls this process has; 0 where `/proc` is not there. Allocates nothing.
 pub(super) fn filters() -> u32 {
+    with_status(filters_of).unwrap_or(0)
+}
+
+/// What `read` finds in this process's `/proc/self/status`; `None` where that cannot be read. Allocates nothing.
+pub(super) fn with_status<T>(read: impl FnOnce(&[u8]) -> T) -> Option<T> {
     let mut text = [0_u8; 4096];
     // SAFETY: the path ends with zero; the buffer is writable for its length.
     let length = unsafe {
         let file = libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if file < 0 {
-            return 0;
+            return None;
         }
         let length = libc::read(file, text.as_mut_ptr().cast(), text.len());
         libc::close(file);
         length
     };
-    usize::try_from(length).ok().and_then(|length| text.get(..length)).map_or(0, filters_of)
+    usize::try_from(length).ok().and_then(|length| text.get(..length)).map(read)
 }
 
-/// The number in a `status` file; before Linux 5.9 it says only whether there is any.
+/// The number of filters in a `status` file; before Linux 5.9 it says only whether there is any.
 fn filters_of(status: &[u8]) -> u32 {
-    let number = |name: &[u8]| {
-        let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
-        core::str::from_utf8(line).ok()?.trim().parse::<u32>().ok()
-    };
+    let number = |name: &[u8]| number_in(status, name);
     number(b"Seccomp_filters:").or_else(|| number(b"Seccomp:")).unwrap_or(0)
+}
+
+/// The number behind a name in a `status` file, a unit left out.
+pub(super) fn number_in(status: &[u8], name: &[u8]) -> Option<u32> {
+    let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
+    core::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// A system call without the C library, whose functions the callers of this replace.
@@ -309,6 +317,7 @@ mod tests {
         assert_eq!(filters_of(b"Name:\tx\nSeccomp:\t2\n"), 2);
         assert_eq!(filters_of(b"Name:\tx\nSeccomp:\t0\n"), 0);
         assert_eq!(filters_of(b""), 0);
+        assert_eq!(number_in(b"VmSize:\t  90 kB\nVmLck:\t  120 kB\n", b"VmLck:"), Some(120));
     }
 
     #[cfg(target_arch = "x86_64")]

@@ -14,7 +14,7 @@
 //!
 //! A section that nothing preempts is one whose ceiling is the most important priority of its processor.
 //!
-//! **Inheritance.** A job that holds a resource stands at the priority of the most important job that waits for it. A less important job can delay i
+//! **Inheritance.** A job that holds a resource has the priority of the most important job that waits for it. A less important job can delay i
 //! only from within a section that it has begun before i's busy period, on a resource that i or a more important task uses: with anything
 //! else it stays below i. Such sections do not nest, so each less important job has begun one at most, and each resource has one holder:
 //!
