@@ -3,7 +3,7 @@
 //! Under the local immediate ceiling, this is what a held resource changes.
 //! On the path from the root to a holder, every node below two children of which somebody uses the resource sees its ceiling in
 //! its own order. Under fixed priorities the child with the holder is *lifted* to it; under EDF jobs that have not begun are *gated*
-//! by it (much as the stack resource policy does: decision 0009). Both change who is chosen and nothing else: demand, budgets and charges are what they are
+//! by it (the stack resource policy). Both change who is chosen and nothing else: demand, budgets and charges are what they are
 //! without. So a processor on which nothing is held is chosen for as always, and one on which something is held goes through
 //! [`Machine::pick_while_held`].
 //!
@@ -83,6 +83,24 @@ struct Only {
     begun: bool,
     /// Jobs that hold a resource with which they go on in debt.
     finishing: bool,
+}
+
+/// Whether what is held keeps jobs of an EDF node from beginning, each by its own level.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    Open,
+    ByCeilings,
+}
+
+/// The child of a node that goes first.
+struct Best {
+    position: u32,
+    /// The deadline that orders it below EDF, 0 elsewhere.
+    urgency: u64,
+    /// Whether the running job is below it.
+    is_running: bool,
+    /// Who may run there.
+    below: Only,
 }
 
 /// How a child stands in a node's order while something is held; less goes first.
@@ -409,7 +427,7 @@ impl Machine {
         }
         let mut running = processor.running;
         loop {
-            let Some((position, is_running, below)) = self.best_child(node, only, running) else {
+            let Some(Best { position, is_running, below, .. }) = self.best_child(node, only, running) else {
                 return NONE;
             };
             running = if is_running { running } else { NONE };
@@ -421,45 +439,66 @@ impl Machine {
         }
     }
 
-    /// The first child of a node below which somebody may run: its position, whether the running job is below it, and who
-    /// may run there. The running job's child wins every tie.
-    fn best_child(&self, node: u32, only: Only, running: u32) -> Option<(u32, bool, Only)> {
+    /// The first child of a node below which a job may run.
+    ///
+    /// Under EDF this is the stack resource policy: while what another child holds keeps the most urgent job from beginning, no job begins
+    /// there. Those that have begun go on; where none of them can, whoever the ceilings let begin does.
+    fn best_child(&self, node: u32, only: Only, running: u32) -> Option<Best> {
+        let first = self.best_of(node, only, running, Gate::Open)?;
+        let entity = self.nodes[node as usize].layout.children[first.position as usize];
+        if only.begun || !self.is_gated(node, entity) {
+            return Some(first);
+        }
+        let below = Only { begun: true, ..first.below };
+        if self.first_deadline(node, first.position, below) == Some(first.urgency) {
+            return Some(Best { below, ..first });
+        }
+        let begun = self.best_of(node, Only { begun: true, ..only }, running, Gate::Open);
+        begun.or_else(|| self.best_of(node, only, running, Gate::ByCeilings))
+    }
+
+    /// The first child of a node below which a job may run. The running job's child wins every tie.
+    fn best_of(&self, node: u32, only: Only, running: u32, gate: Gate) -> Option<Best> {
         let dispatcher = &self.nodes[node as usize];
         let (from, to) = match (dispatcher.policy, dispatcher.current) {
             (NodePolicy::Table, NONE) => return None,
             (NodePolicy::Table, current) => (current, current + 1),
             _ => (0, dispatcher.layout.children.len() as u32),
         };
-        let mut best: Option<(Standing, bool, Only)> = None;
+        let mut best: Option<(Standing, Best)> = None;
         dispatcher.ready.for_each_in(from, to, |position| {
             let entity = dispatcher.layout.children[position as usize];
-            let below = self.only_below(node, entity, only);
+            let mut below = self.only_below(entity, only);
+            below.begun |= gate == Gate::ByCeilings && self.is_gated(node, entity);
             let Some(urgency) = self.first_deadline(node, position, below) else { return };
             let level = self.lifted(node, dispatcher, position, entity);
             let standing = (level, Key { urgency, ..dispatcher.keys[position as usize] }, position);
             let is_running = running != NONE && self.is_above(entity, running);
             let goes_first = match &best {
                 None => true,
-                Some((first, true, _)) => (level, urgency) < (first.0, first.1.urgency),
-                Some((first, false, _)) if is_running => (level, urgency) <= (first.0, first.1.urgency),
-                Some((first, ..)) => standing < *first,
+                Some((first, Best { is_running: true, .. })) => (level, urgency) < (first.0, first.1.urgency),
+                Some((first, _)) if is_running => (level, urgency) <= (first.0, first.1.urgency),
+                Some((first, _)) => standing < *first,
             };
             if goes_first {
-                best = Some((standing, is_running, below));
+                best = Some((standing, Best { position, urgency, is_running, below }));
             }
         });
-        best.map(|((_, _, position), is_running, below)| (position, is_running, below))
+        best.map(|(_, best)| best)
     }
 
-    /// Who may run below a child.
-    fn only_below(&self, node: u32, entity: u32, only: Only) -> Only {
-        let mut below = only;
-        if self.nodes[node as usize].policy == NodePolicy::Edf {
-            let level = self.locks.levels[self.mode as usize][entity as usize];
-            below.begun |= self
-                .ceilings_at(node)
-                .any(|(ceiling, holder)| level >= ceiling && !self.is_above(entity, holder));
+    /// Whether what is held below another child of an EDF node keeps jobs of this one from beginning.
+    fn is_gated(&self, node: u32, entity: u32) -> bool {
+        if self.nodes[node as usize].policy != NodePolicy::Edf {
+            return false;
         }
+        let level = self.locks.levels[self.mode as usize][entity as usize];
+        self.ceilings_at(node).any(|(ceiling, holder)| level >= ceiling && !self.is_above(entity, holder))
+    }
+
+    /// Who may run below a child, by its budget.
+    fn only_below(&self, entity: u32, only: Only) -> Only {
+        let mut below = only;
         if let Some(child) = entity.checked_sub(self.leaves.len() as u32) {
             let supplied = self.supplied.get(self.supply_of[child as usize] as usize);
             let is_empty = supplied.is_some_and(|supplied| supplied.standing.place != Place::High);
@@ -541,6 +580,7 @@ impl Machine {
     fn earliest_below(&self, node: u32, only: Only) -> Option<u64> {
         let dispatcher = &self.nodes[node as usize];
         let (from, to) = match (dispatcher.policy, dispatcher.current) {
+            (NodePolicy::Edf, _) => return self.best_child(node, only, NONE).map(|best| best.urgency),
             (NodePolicy::Table, NONE) => return None,
             (NodePolicy::Table, current) => (current, current + 1),
             _ => (0, dispatcher.layout.children.len() as u32),
@@ -548,12 +588,13 @@ impl Machine {
         let mut earliest: Option<u64> = None;
         dispatcher.ready.for_each_in(from, to, |position| {
             let entity = dispatcher.layout.children[position as usize];
-            let below = self.only_below(node, entity, only);
-            let Some(urgency) = self.first_deadline(node, position, below) else { return };
-            let deadline = match (dispatcher.policy, entity.checked_sub(self.leaves.len() as u32)) {
-                (NodePolicy::Edf, _) => urgency,
-                (_, None) => self.leaves[entity as usize].deadline,
-                (_, Some(child)) => {
+            let below = self.only_below(entity, only);
+            if self.first_deadline(node, position, below).is_none() {
+                return;
+            }
+            let deadline = match entity.checked_sub(self.leaves.len() as u32) {
+                None => self.leaves[entity as usize].deadline,
+                Some(child) => {
                     let supplied = self.supplied.get(self.supply_of[child as usize] as usize);
                     let own = supplied.and_then(|supplied| supplied.standing.deadline);
                     let below = || self.earliest_below(child, below).unwrap_or(u64::MAX);

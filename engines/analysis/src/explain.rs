@@ -40,8 +40,8 @@ pub enum TermKind {
     BlockingSectionDueLater,
     /// A section of a task that is due later on a spin lock, with the wait for it (EDF).
     BlockingSpinLockDueLater,
-    /// Jobs that such a resource does not keep waiting, and that go ahead while it is held (EDF).
-    AheadOfSection,
+    /// A job that is due later and has begun above the holder of such a resource, where jitter allows that (EDF).
+    BegunAboveSection,
     /// Jobs of a more important task.
     Interference,
     /// Jobs of another task that are due no later (EDF).
@@ -403,8 +403,11 @@ impl fmt::Display for Term {
             TermKind::BlockingSpinLockDueLater => {
                 write!(f, "blocked by `{who}`, due later, that waits for a spin lock or holds it")
             }
-            TermKind::AheadOfSection => {
-                write!(f, "{count} job{plural} of `{who}`, which that resource does not keep waiting")
+            TermKind::BegunAboveSection => {
+                write!(
+                    f,
+                    "{count} job{plural} of `{who}`, due later, that may have begun while that was held"
+                )
             }
             TermKind::DueNoLater => write!(f, "{count} job{plural} of `{who}`, due no later"),
             TermKind::Interference => write!(f, "{count} job{plural} of `{who}`, more important"),

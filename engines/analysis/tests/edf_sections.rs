@@ -109,25 +109,37 @@ fn a_local_section_blocks_who_uses_it_alone() {
     assert_eq!(ns(of(&one(40, 5)).tasks[0].response), 5);
 }
 
-/// A resource keeps its users from beginning, and not others that are due later than the one that waits; the schedule is in
-/// `testkit/tests/edf_section_bounds.rs`.
+/// While one job is kept waiting no other one begins: the second job of fast, due after user, adds nothing, however long the section is.
 #[test]
-fn jobs_that_a_held_resource_does_not_keep_waiting_go_ahead() {
-    // fast comes again every 9 ns: twice in the section of 5 ns and its own 2 · 5, of which one is due within user's 10.
+fn one_section_blocks_and_nothing_goes_ahead_of_it() {
     let at = |length: u64| {
         let text = one(10, 9).replacen("1000 ns", "9 ns", 1);
         text.replace("length = \"5 ns\"", &format!("length = \"{length} ns\""))
     };
-    // With a section of 4 ns it is over when fast comes again.
-    for (length, response) in [(4, 4 + 5 + 2), (5, 5 + 5 + 5 + 2), (6, 6 + 5 + 5 + 2)] {
-        assert_eq!(ns(of(&at(length)).tasks[1].response), response, "{length}");
+    for length in [4, 5, 6] {
+        assert_eq!(ns(of(&at(length)).tasks[1].response), length + 5 + 2, "{length}");
     }
-    let system = read(&at(5));
-    let explained = explain(&system, system.find_task("user").unwrap(), &Options::default()).unwrap();
-    let ahead = explained.terms.iter().find(|term| term.kind == TermKind::AheadOfSection).unwrap();
-    assert_eq!((ahead.who.as_deref(), ahead.count, ahead.time.as_ns()), (Some("fast"), Some(1), 5));
-    // Where it does not come twice in a section it is due no later.
-    assert_eq!(ns(of(&one(12, 9)).tasks[1].response), 5 + 5 + 2);
+}
+
+/// With jitter a job may begin while the bus is held and be due after one that is released later.
+#[test]
+fn with_jitter_a_job_that_is_due_later_may_have_begun() {
+    let with = |jitter: u64| {
+        let text = one(12, 9);
+        let user = text
+            .replace("deadline = \"12 ns\"\n", &format!("deadline = \"12 ns\"\njitter = \"{jitter} ns\"\n"));
+        assert_ne!(user, text);
+        user
+    };
+    // Released 3 ns late, user is due 9 ns after: so is fast at the latest. 1 ns more, and fast may be due later and have begun.
+    let begun = |jitter: u64| {
+        let system = read(&with(jitter));
+        let explained = explain(&system, system.find_task("user").unwrap(), &Options::default()).unwrap();
+        let found = explained.terms.iter().find(|term| term.kind == TermKind::BegunAboveSection);
+        found.map(|term| (term.who.clone(), term.count, term.time.as_ns()))
+    };
+    assert_eq!(begun(3), None);
+    assert_eq!(begun(4), Some((Some("fast".to_owned()), Some(1), 5)));
 }
 
 #[test]

@@ -284,7 +284,7 @@ impl<'a> Group<'a> {
     /// The most important job gets the one processor.
     fn choose(&mut self, now: u64) {
         if !self.is_committed(0) {
-            let chosen = self.most_important(0, now);
+            let chosen = self.most_important(0, now, false);
             self.hand_over(now, 0, chosen);
             self.charge_above(chosen);
         } else if let Some(id) = self.slots[0].running.filter(|&id| self.may_finish(id)) {

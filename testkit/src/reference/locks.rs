@@ -5,7 +5,7 @@ use super::What;
 use super::group::{Group, JobId, Pending};
 use super::order::{Place, number};
 use super::tree::Child;
-use horolog_model::{AtExhaustion, Order, Protocol, ServerKind, System};
+use horolog_model::{AtExhaustion, Protocol, ServerKind, System};
 
 /// What one resource is to a processor.
 #[derive(Clone, Debug, Default)]
@@ -94,7 +94,7 @@ impl Group<'_> {
             if self.protocol(section.resource) == Protocol::OriginalCeiling {
                 self.admit(now);
             } else if !self.locks[section.resource].queue.is_empty() {
-                let first = self.first_of(section.resource);
+                let first = self.next_of(section.resource);
                 let mut next = self.locks[section.resource].queue.remove(first);
                 self.locks[section.resource].holder = Some(next.id);
                 self.note(now, What::Lock(section.resource), 0, next.id);
@@ -150,7 +150,7 @@ impl Group<'_> {
     }
 
     /// Which of those that wait for a resource gets it next.
-    fn first_of(&self, resource: usize) -> usize {
+    fn next_of(&self, resource: usize) -> usize {
         let queue = &self.locks[resource].queue;
         let most = match self.system.resources()[resource].protocol {
             Protocol::Inheritance | Protocol::None => {
@@ -306,42 +306,32 @@ impl Group<'_> {
         }
     }
 
-    /// Whether a job may be chosen at all while others hold what they hold.
+    /// Whether a job may be chosen at all: not where only those go on that hold something, nor beside what nothing preempts.
     pub(super) fn is_eligible(&self, pending: &Pending) -> bool {
-        let task = pending.id.0;
-        let mut nodes = self.path(task);
-        let in_debt = nodes.iter().any(|&node| self.is_in_debt(node));
-        if in_debt && !self.may_finish(pending.id) {
-            return false;
-        }
-        nodes.push(0);
+        let in_debt = self.path(pending.id.0).iter().any(|&node| self.is_in_debt(node));
         // A holder that waits for another resource is in nobody's way.
         let is_kept_back = |(resource, holder): (usize, JobId)| {
-            self.system.resources()[resource].protocol == Protocol::NonPreemptive
+            self.protocol(resource) == Protocol::NonPreemptive
                 && holder != pending.id
                 && self.pending.iter().any(|other| other.id == holder)
         };
-        if self.held().any(is_kept_back) {
-            return false;
-        }
-        pending.started
-            || nodes.iter().filter(|&&node| self.nodes[node].order == Order::Edf).all(|&node| {
-                let Some(own) = self.child_towards(node, task) else { return true };
-                let level = self.relative_deadline(own);
-                self.held().all(|(resource, holder)| {
-                    let users = self.users(node, resource);
-                    let theirs = self.child_towards(node, holder.0);
-                    let ceiling = match self.system.resources()[resource].protocol {
-                        Protocol::Ceiling => users.iter().map(|&user| self.relative_deadline(user)).min(),
-                        Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => None,
-                        Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => None,
-                    };
-                    theirs.is_none()
-                        || theirs == Some(own)
-                        || users.len() < 2
-                        || ceiling.is_none_or(|it| level < it)
-                })
-            })
+        (!in_debt || self.may_finish(pending.id)) && !self.held().any(is_kept_back)
+    }
+
+    /// Whether the ceiling, at a node, of what is held below another child of it is no lower than a child's level.
+    pub(super) fn is_below_a_ceiling(&self, node: usize, own: Child) -> bool {
+        let level = self.relative_deadline(own);
+        self.held().any(|(resource, holder)| {
+            let users = self.users(node, resource);
+            let theirs = self.child_towards(node, holder.0);
+            let ceiling = match self.protocol(resource) {
+                Protocol::Ceiling => users.iter().map(|&user| self.relative_deadline(user)).min(),
+                Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => None,
+                Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => None,
+            };
+            let is_other = theirs.is_some_and(|theirs| theirs != own);
+            is_other && users.len() > 1 && ceiling.is_some_and(|it| level >= it)
+        })
     }
 
     /// Whether the running job keeps the processor since its window is over and its section is not.

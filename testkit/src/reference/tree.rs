@@ -54,6 +54,7 @@ pub(super) enum Child {
 }
 
 /// One who may get the processor, below one node.
+#[derive(Clone, Copy)]
 struct Candidate {
     place: Place,
     order: u64,
@@ -252,34 +253,78 @@ impl Group<'_> {
         self.nodes[index].parent.is_none_or(|parent| self.nodes[parent].admits(Child::Node(index)))
     }
 
-    /// The first of each order, from a node down.
-    pub(super) fn most_important(&self, node: usize, now: u64) -> Option<JobId> {
-        let mut candidates = self.candidates(node, now);
-        candidates.retain(|candidate| self.has_eligible(candidate, now));
+    /// The first of each order, from a node down; with `begun`, of those jobs alone that have begun.
+    pub(super) fn most_important(&self, node: usize, now: u64, begun: bool) -> Option<JobId> {
+        let (first, begun) = self.first(node, now, begun)?;
+        match first.who {
+            Who::Job(id) => Some(id),
+            Who::Node(child) => self.most_important(child, now, begun),
+        }
+    }
+
+    /// The first of a node, and whether only jobs that have begun count there.
+    ///
+    /// The stack resource policy: where the first one by EDF may not begin, no other one begins, as long as one that has begun can go on.
+    fn first(&self, node: usize, now: u64, begun: bool) -> Option<(Candidate, bool)> {
+        let by_edf = self.first_of(self.candidates(node, now, begun), node, now, |_| begun)?;
+        if begun || self.nodes[node].order != Order::Edf || !self.is_barred(node, &by_edf) {
+            return Some((by_edf, begun));
+        }
+        let going_on = self.candidates(node, now, true);
+        if let Some(same) = going_on.iter().find(|candidate| candidate.id == by_edf.id)
+            && same.place == by_edf.place
+            && self.has_eligible(same, now, true)
+        {
+            return Some((*same, true));
+        }
+        if let Some(first) = self.first_of(going_on, node, now, |_| true) {
+            return Some((first, true));
+        }
+        let barred = |candidate: &Candidate| self.is_barred(node, candidate);
+        let first = self.first_of(self.candidates(node, now, false), node, now, barred)?;
+        let begun = self.is_barred(node, &first);
+        Some((first, begun))
+    }
+
+    /// The first of these below which somebody may be chosen; `begun` says of which only by jobs that have begun.
+    fn first_of(
+        &self,
+        mut candidates: Vec<Candidate>,
+        node: usize,
+        now: u64,
+        begun: impl Fn(&Candidate) -> bool,
+    ) -> Option<Candidate> {
+        candidates.retain(|candidate| self.has_eligible(candidate, now, begun(candidate)));
         let top = candidates.iter().map(|candidate| candidate.place).max()?;
-        let equals = candidates.iter().filter(|candidate| candidate.place == top);
-        let first = match self.nodes[node].order {
+        let equals = candidates.into_iter().filter(|candidate| candidate.place == top);
+        match self.nodes[node].order {
             Order::Edf => equals.min_by_key(|c| (!c.is_running, c.entered, c.id)),
             Order::Fifo | Order::FixedPriority | Order::Table => {
                 equals.min_by_key(|c| (!c.is_running, c.order))
             }
-        };
-        match first?.who {
-            Who::Job(id) => Some(id),
-            Who::Node(child) => self.most_important(child, now),
         }
     }
 
+    /// Whether what others hold keeps a candidate of an EDF node from beginning.
+    fn is_barred(&self, node: usize, candidate: &Candidate) -> bool {
+        let child = match candidate.who {
+            Who::Job(id) => Child::Task(id.0),
+            Who::Node(index) => Child::Node(index),
+        };
+        self.is_below_a_ceiling(node, child)
+    }
+
     /// Whether somebody may be chosen there.
-    fn has_eligible(&self, candidate: &Candidate, now: u64) -> bool {
+    fn has_eligible(&self, candidate: &Candidate, now: u64, begun: bool) -> bool {
+        let may_run = |pending: &Pending| (!begun || pending.started) && self.is_eligible(pending);
         match candidate.who {
-            Who::Job(id) => self.pending.iter().any(|pending| pending.id == id && self.is_eligible(pending)),
-            Who::Node(child) => self.most_important(child, now).is_some(),
+            Who::Job(id) => self.pending.iter().any(|pending| pending.id == id && may_run(pending)),
+            Who::Node(child) => self.most_important(child, now, begun).is_some(),
         }
     }
 
     /// The oldest job of each task directly below a node, and the schedulers there that have a place.
-    fn candidates(&self, node: usize, now: u64) -> Vec<Candidate> {
+    fn candidates(&self, node: usize, now: u64, begun: bool) -> Vec<Candidate> {
         // Whose job has been taken out by a mode has nothing to win.
         let is_ready = |id: &JobId| self.pending.iter().any(|pending| pending.id == *id && !pending.is_back);
         let running = self.slots[0].running.filter(is_ready);
@@ -313,7 +358,7 @@ impl Group<'_> {
             };
             candidates.push(Candidate {
                 place: if by_deadline && is_plain {
-                    Place::deadline(self.earliest(index, now))
+                    Place::deadline(self.earliest(index, now, begun))
                 } else {
                     place
                 },
@@ -340,14 +385,23 @@ impl Group<'_> {
     }
 
     /// The earliest deadline below a node, of what could run there.
-    fn earliest(&self, node: usize, now: u64) -> Option<u64> {
-        let own = self.oldest(node).filter(|pending| self.is_eligible(pending));
-        let own = own.filter_map(|pending| pending.deadline);
+    fn earliest(&self, node: usize, now: u64, begun: bool) -> Option<u64> {
+        if self.nodes[node].order == Order::Edf {
+            let (first, begun) = self.first(node, now, begun)?;
+            return match first.who {
+                Who::Job(id) => self.pending.iter().find(|pending| pending.id == id)?.deadline,
+                Who::Node(child) => {
+                    self.nodes[child].rules.deadline().or_else(|| self.earliest(child, now, begun))
+                }
+            };
+        }
+        let may_run = |pending: &&Pending| (!begun || pending.started) && self.is_eligible(pending);
+        let own = self.oldest(node).filter(may_run).filter_map(|pending| pending.deadline);
         let children = (1..self.nodes.len())
             .filter(|&at| self.nodes[at].parent == Some(node) && self.nodes[at].place.is_some())
-            .filter(|&at| self.most_important(at, now).is_some());
-        let below =
-            children.filter_map(|at| self.nodes[at].rules.deadline().or_else(|| self.earliest(at, now)));
+            .filter(|&at| self.most_important(at, now, begun).is_some());
+        let below = children
+            .filter_map(|at| self.nodes[at].rules.deadline().or_else(|| self.earliest(at, now, begun)));
         own.chain(below).min()
     }
 }

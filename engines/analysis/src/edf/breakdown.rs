@@ -115,8 +115,8 @@ fn blocking(
         return Ok(());
     }
     terms.add(TermKind::BlockingSectionDueLater, who, None, section.held.length);
-    for (index, count) in section.ahead {
-        terms.jobs(TermKind::AheadOfSection, index, u128::from(count))?;
+    for index in section.begun {
+        terms.jobs(TermKind::BegunAboveSection, index, 1)?;
     }
     Ok(())
 }
