@@ -27,7 +27,10 @@ fn draw(random: &mut Random, has_delays: bool) -> String {
         text += &format!("[[resource]]\nname = \"g{resource}\"\nprotocol = \"msrp\"\n");
     }
     for cpu in 0..cpus {
-        text += &format!("[[resource]]\nname = \"l{cpu}\"\n[[resource]]\nname = \"m{cpu}\"\n");
+        let protocol = if random.below(3) == 0 { "non-preemptive" } else { "ceiling" };
+        text += &format!(
+            "[[resource]]\nname = \"l{cpu}\"\n[[resource]]\nname = \"m{cpu}\"\nprotocol = \"{protocol}\"\n"
+        );
         let count = random.between(1, 4);
         for number in 0..count {
             let period = PERIODS[random.below(5) as usize];

@@ -66,7 +66,7 @@ fn unbounded(system: &System, cpu: CpuId) -> Option<Protocol> {
     let held = sections.filter_map(|section| system.find_resource(&section.resource));
     let is_known = |protocol: &Protocol| match system.policy() {
         Policy::FixedPriority => true,
-        Policy::Edf => matches!(protocol, Protocol::Ceiling | Protocol::Msrp),
+        Policy::Edf => matches!(protocol, Protocol::Ceiling | Protocol::NonPreemptive | Protocol::Msrp),
         _ => false,
     };
     held.map(|resource| system.resources()[resource].protocol).find(|protocol| !is_known(protocol))

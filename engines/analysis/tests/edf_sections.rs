@@ -121,6 +121,18 @@ fn one_section_blocks_and_nothing_goes_ahead_of_it() {
     }
 }
 
+/// Nothing preempts a section on such a resource, so it blocks who does not use it, too: any task that is due before its own, and to the unit.
+#[test]
+fn a_section_that_nothing_preempts_blocks_every_task_that_is_due_earlier() {
+    let with = |deadline: u64| {
+        one(20, deadline).replacen("name = \"bus\"", "name = \"bus\"\nprotocol = \"non-preemptive\"", 1)
+    };
+    let fast = |deadline: u64| of(&with(deadline)).tasks.remove(0);
+    // 5 of slow's section and its own 5; user holds it for 1 alone.
+    assert_eq!((fast(10).verdict, ns(fast(10).response)), (Verdict::Meets, 10));
+    assert_eq!(fast(9).verdict, Verdict::Unknown);
+}
+
 /// With jitter a job may begin while the bus is held and be due after one that is released later.
 #[test]
 fn with_jitter_a_job_that_is_due_later_may_have_begun() {

@@ -4,13 +4,14 @@
 //!
 //! ```text
 //! a spin lock (`msrp`):          wait(k, q) + length     where t < D_j - J_j
+//! `non-preemptive`:              length                  where t < D_j - J_j
 //! a local resource (`ceiling`):  length + begun          where t0 <= t < D_j
 //! c     = least D of the resource's users
 //! t0    = least D_i - J_i of another task i with D_i >= c
 //! begun = sum of C'_k over tasks k with t0 < D_k < c that have no job due within t0
 //! ```
 //!
-//! Nothing preempts who waits for a spin lock or holds one, so one such section blocks, with its wait. A local resource keeps jobs with D >= c from
+//! Nothing preempts who waits for a spin lock or holds one, or holds a `non-preemptive` resource, so one such section blocks, with its wait. A local resource keeps jobs with D >= c from
 //! beginning, and while the most urgent job is kept waiting no other one begins. So of jobs that are due later those alone execute that have
 //! begun before, above the holder: with D < c, since they began while it held. Without jitter there is none: one that is due later than a job of i, and has
 //! a shorter deadline, arrives later. With jitter one of each such task may have begun; where a job of that task is due within t0, it is counted as due no
@@ -21,6 +22,7 @@
 
 use super::set::SectionBlocking;
 use crate::cpu_model::{CpuModel, CpuTask, Held};
+use horolog_model::Protocol;
 use std::collections::BTreeMap;
 
 /// A time that no window holds, for what has no end.
@@ -58,8 +60,9 @@ pub(super) fn sections(cpu: &CpuModel) -> Vec<Section> {
     for (index, task) in cpu.tasks.iter().enumerate() {
         for &held in &task.sections {
             found.extend(match held.spin {
-                Some((wait, _)) => Some(spinning(index, task, held, wait)),
-                // Below two users a resource keeps nobody waiting.
+                Some((wait, _)) => Some(unpreempted(index, task, held, wait)),
+                None if held.protocol == Protocol::NonPreemptive => Some(unpreempted(index, task, held, 0)),
+                // With one user alone a resource keeps no job waiting.
                 None => locals
                     .get(&held.resource)
                     .filter(|local| local.users > 1)
@@ -71,7 +74,7 @@ pub(super) fn sections(cpu: &CpuModel) -> Vec<Section> {
 }
 
 fn is_local(held: &&Held) -> bool {
-    held.spin.is_none()
+    held.spin.is_none() && held.protocol != Protocol::NonPreemptive
 }
 
 /// The relative deadline; the longest of all for a task without one.
@@ -84,7 +87,8 @@ fn window(task: &CpuTask) -> Option<u64> {
     task.deadline.map(|deadline| deadline.saturating_sub(task.arrival.jitter()))
 }
 
-fn spinning(task: usize, of: &CpuTask, held: Held, wait: u64) -> Section {
+/// A section that nothing preempts, with the wait for it.
+fn unpreempted(task: usize, of: &CpuTask, held: Held, wait: u64) -> Section {
     let time = held.length.saturating_add(wait).min(ENDLESS);
     Section { blocking: SectionBlocking { task, from: 0, until: window(of), time }, held, begun: Vec::new() }
 }
