@@ -325,7 +325,6 @@ impl<'a> MachineBuilder<'a> {
         let budgets = budgeted.map(budget).collect();
         let locks = self.locks(&modes);
         let mut machine = Machine {
-            granted: None,
             locks,
             leaves: self.leaves(&watches, &bandwidths),
             nodes,
@@ -436,6 +435,7 @@ impl<'a> MachineBuilder<'a> {
         let has_any = !resources.is_empty();
         let levels = modes.iter().enumerate().filter(|_| has_any);
         Locks {
+            woken: Vec::new(),
             waits: 0,
             levels: levels.map(|(number, mode)| self.relative_deadlines(number, mode)).collect(),
             spin_at: self.spin_standings(&resources),
@@ -503,7 +503,6 @@ impl<'a> MachineBuilder<'a> {
                 Protocol::Fslm => Some(Spins::AtPriority),
             },
             keeps: matches!(resource.protocol, Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive),
-            suspends: resource.protocol.suspends(),
             inherits: resource.protocol == Protocol::Inheritance,
             bars: match resource.protocol {
                 Protocol::OriginalCeiling => users.into(),

@@ -82,6 +82,7 @@ pub use job_budget::OverrunAction;
 pub use lent_priority::LentPriority;
 pub use level::Level;
 pub use link::{Links, Publication, latched};
+pub use locks::Woken;
 pub use machine::Machine;
 pub use mode::{ModeEffect, ModeSpec, TaskMode};
 pub use mode_requests::ModeRequest;

@@ -13,7 +13,7 @@
 
 use crate::desired::Rejected;
 use crate::dispatcher::{Dispatcher, Key, NONE, NodePolicy};
-use crate::{Grant, Machine, Place};
+use crate::{Machine, Place};
 use horolog_model::TaskId;
 use horolog_time::Instant;
 use std::collections::VecDeque;
@@ -43,8 +43,6 @@ pub(crate) struct Resource {
     pub(crate) spins: Option<Spins>,
     /// Whether nothing preempts its holder.
     pub(crate) keeps: bool,
-    /// Whether the most important job that waits gets it next, and not the one that has waited longest.
-    pub(crate) suspends: bool,
     /// Whether its holder has the priority of the most important job that waits.
     pub(crate) inherits: bool,
     /// Under the original ceiling, the tasks that use it: while it is held no job gets another such resource that is not more important than
@@ -61,12 +59,23 @@ pub(crate) enum Spins {
     AtPriority,
 }
 
+/// A job is ready again, to ask for the resource that it waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Woken {
+    /// Whose job.
+    pub task: TaskId,
+    /// Which resource of the system.
+    pub resource: u32,
+}
+
 /// The resources of a machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Locks {
     pub(crate) resources: Vec<Resource>,
     /// How many waits have begun, to number them.
     pub(crate) waits: u64,
+    /// Who is ready again by the last unlock, the longest wait first.
+    pub(crate) woken: Vec<Woken>,
     /// For each mode, how urgent each entity is below EDF: a relative deadline.
     pub(crate) levels: Vec<Box<[u64]>>,
     /// For each processor, how a job stands that spins at the spin priority; see [`Machine::lifted`]. Empty without spin locks.
@@ -165,7 +174,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The job of a task unlocks a resource; of those that wait for it the next one gets it, and is ready.
+    /// The job of a task unlocks a resource. Who waited and may have its resource now is ready, and asks for it once it is chosen.
     pub(crate) fn unlock(&mut self, task: TaskId, resource: u32, now: Instant) -> Result<(), Rejected> {
         self.leaves.get(task.index()).ok_or(Rejected::Unknown)?;
         let lock = self.locks.resources.get_mut(resource as usize).ok_or(Rejected::Unknown)?;
@@ -173,63 +182,46 @@ impl Machine {
             return Err(Rejected::NotHeld);
         }
         lock.holder = NONE;
-        let (finishes, bars) = (lock.finishes, !lock.bars.is_empty());
-        self.leaves[task.index()].count_held(finishes, false);
-        let next = if bars {
-            self.take_admitted(task)
-        } else {
-            self.take_next(resource).map(|next| Grant { task: TaskId(next), resource })
-        };
-        self.granted = next;
-        if let Some(Grant { task: next, resource }) = next {
-            // It has it before anybody looks who goes on in debt.
-            let lock = &mut self.locks.resources[resource as usize];
-            lock.holder = next.0;
-            let leaf = &mut self.leaves[next.index()];
-            leaf.count_held(lock.finishes, true);
-            leaf.waits_for = NONE;
-        }
-        let leaf = &self.leaves[task.index()];
+        let finishes = lock.finishes;
+        let leaf = &mut self.leaves[task.index()];
+        leaf.count_held(finishes, false);
         let (node, goes_on) = (leaf.node, leaf.finishes > 0 || !leaf.preemptible);
         let processor = &mut self.processors[usize::from(leaf.processor)];
-        processor.held -= u32::from(next.is_none());
+        processor.held -= 1;
         if processor.running == task.0 && !goes_on {
             // It kept the processor beyond its window, or went on in debt: who goes on from here is chosen anew.
             (processor.committed, processor.paying) = (false, NONE);
         }
         self.propagate(node, now);
-        next.map_or(Ok(()), |next| self.wake(next.task, now))
+        self.wake_those_who_wait(task, resource, now)
     }
 
-    /// Who gets a resource next of those that wait for it, who are fewer by that one then.
-    fn take_next(&mut self, resource: u32) -> Option<u32> {
+    /// Makes those ready who waited, and may have their resource now that this one is free.
+    fn wake_those_who_wait(&mut self, by: TaskId, resource: u32, now: Instant) -> Result<(), Rejected> {
+        let mut woken = std::mem::take(&mut self.locks.woken);
+        woken.clear();
         let lock = &self.locks.resources[resource as usize];
-        if !lock.suspends {
-            return self.locks.resources[resource as usize].waiting.pop_front();
+        if lock.bars.is_empty() {
+            woken.extend(lock.waiting.iter().map(|&task| Woken { task: TaskId(task), resource }));
+        } else {
+            let processor = self.leaves[by.index()].processor;
+            let free = (0..).zip(&self.locks.resources);
+            let free = free.filter(|(_, lock)| !lock.bars.is_empty() && lock.holder == NONE);
+            let waiting = free.flat_map(|(resource, lock)| {
+                lock.waiting.iter().map(move |&task| Woken { task: TaskId(task), resource })
+            });
+            let may_have_it = |it: &Woken| {
+                self.leaves[it.task.index()].processor == processor && self.bar_of(it.task.0).is_none()
+            };
+            woken.extend(waiting.filter(may_have_it));
+            woken.sort_unstable_by_key(|it| self.leaves[it.task.index()].wait);
         }
-        let mut places = 0..lock.waiting.len();
-        let first = places.next()?;
-        let level = |place: usize| self.own_level(lock.waiting[place]);
-        // Of equals the one that has waited longest.
-        let first = places.fold(first, |best, place| if level(place) < level(best) { place } else { best });
-        self.locks.resources[resource as usize].waiting.remove(first)
-    }
-
-    /// Under the original ceiling, who gets which resource now that one was let go of; that one waits no more then.
-    fn take_admitted(&mut self, by: TaskId) -> Option<Grant> {
-        let processor = self.leaves[by.index()].processor;
-        let all = (0..).zip(&self.locks.resources).filter(|(_, lock)| !lock.bars.is_empty());
-        let waiting = all.flat_map(|(resource, lock)| lock.waiting.iter().map(move |&task| (task, resource)));
-        let here = waiting.filter(|&(task, _)| self.leaves[task as usize].processor == processor);
-        // Of equals the one that has waited longest.
-        let rank = |&(task, _): &(u32, u32)| (self.own_level(task), self.leaves[task as usize].wait);
-        let (task, resource) = here.min_by_key(rank)?;
-        let lock = &self.locks.resources[resource as usize];
-        if lock.holder != NONE || self.bar_of(task).is_some() {
-            return None;
-        }
-        self.locks.resources[resource as usize].waiting.retain(|&waiting| waiting != task);
-        Some(Grant { task: TaskId(task), resource })
+        let told = woken.iter().try_for_each(|it| {
+            self.waits_no_more(it.task);
+            self.wake(it.task, now)
+        });
+        self.locks.woken = woken;
+        told
     }
 
     /// Who keeps a task from resources under the original ceiling: the holder of the one with the highest ceiling that others hold on its

@@ -3,7 +3,6 @@
 use crate::cluster::Cluster;
 use crate::desired::{Desired, EntityId, ProcessorIndex, Rejected, TimerChanges, WallTimer};
 use crate::dispatcher::{Dispatcher, NONE};
-use crate::global_locks::Grant;
 use crate::job_budget::JobBudget;
 use crate::leaf::{JobOrder, Leaf, Standing};
 use crate::locks::Locks;
@@ -117,8 +116,6 @@ pub struct Machine {
     pub(crate) clusters: Vec<Cluster>,
     pub(crate) tables: Vec<Table>,
     pub(crate) locks: Locks,
-    /// Who has got which resource by the last unlock.
-    pub(crate) granted: Option<Grant>,
     pub(crate) modes: Vec<Mode>,
     pub(crate) mode: u32,
     /// Whether a job that has begun outlives being dropped.

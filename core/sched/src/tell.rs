@@ -2,7 +2,7 @@
 
 use crate::dispatcher::NONE;
 use crate::pump::{NEVER, Pump};
-use crate::{EntityId, Event, EventKind, Grant, Machine, Place, Progress, Rejected};
+use crate::{EntityId, Event, EventKind, Machine, Place, Progress, Rejected, Woken};
 use horolog_model::TaskId;
 use horolog_time::Instant;
 
@@ -111,7 +111,7 @@ impl Tell<'_> {
         self.on(EventKind::Wake { task })
     }
 
-    /// The job of `task` locks a resource; whether it has it, and else it is suspended until it gets it.
+    /// The job of `task` locks a resource; whether it has it, and else it is suspended until it may ask again.
     pub fn lock(&mut self, task: TaskId, resource: u32) -> Result<bool, Rejected> {
         self.on(EventKind::Lock { task, resource })?;
         let has_it = self.machine.holder(resource) == Some(task);
@@ -126,10 +126,10 @@ impl Tell<'_> {
         self.on(EventKind::Spin { task, resource })
     }
 
-    /// The job of `task` unlocks a resource; who has got it by that, and is ready.
-    pub fn unlock(&mut self, task: TaskId, resource: u32) -> Result<Option<Grant>, Rejected> {
+    /// The job of `task` unlocks a resource; who waited and is ready by that, to ask again once it is chosen.
+    pub fn unlock(&mut self, task: TaskId, resource: u32) -> Result<&[Woken], Rejected> {
         self.on(EventKind::Unlock { task, resource })?;
-        Ok(self.machine.granted)
+        Ok(&self.machine.locks.woken)
     }
 
     /// A node stands at another place from now on.

@@ -39,8 +39,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
                     Ok(true) => self.emit(lane, now, Kind::Lock, task, job, resource.into(), 0),
                     told => {
                         debug_assert_eq!(told, Ok(false));
-                        // It goes on once it holds the resource.
-                        self.tasks[task as usize].remaining = self.sections[task as usize].next_stretch();
+                        // It asks again once it has the processor.
+                        self.sections[task as usize].put_back();
+                        self.tasks[task as usize].remaining = 0;
                         (lane.running, lane.finish) = (NONE, NEVER);
                         self.emit(lane, now, Kind::Suspend, task, job, resource.into(), OF_RESOURCE);
                         return true;
@@ -98,20 +99,19 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
     }
 
-    /// A job lets go of a resource; who gets it, or another one by that, has it from now on.
+    /// A job lets go of a resource; who waited for it, or for another one that was free, asks again.
     fn unlock(&mut self, tell: &mut Tell<'_>, lane: &Lane, task: u32, resource: u32, now: u64) {
-        let told = tell.unlock(TaskId(task), resource);
-        debug_assert!(told.is_ok());
+        let woken = tell.unlock(TaskId(task), resource);
+        debug_assert!(woken.is_ok());
         let value = resource.into();
         self.emit(lane, now, Kind::Unlock, task, self.tasks[task as usize].oldest, value, 0);
         if self.globals.is_global(resource) {
             self.grants.extend(self.globals.release(resource));
             return;
         }
-        if let Ok(Some(Grant { task: TaskId(next), resource })) = told {
-            let (job, value) = (self.tasks[next as usize].oldest, resource.into());
-            self.emit(lane, now, Kind::Lock, next, job, value, 0);
-            self.emit(lane, now, Kind::Wake, next, job, value, OF_RESOURCE);
+        for woken in woken.unwrap_or_default() {
+            let job = self.tasks[woken.task.index()].oldest;
+            self.emit(lane, now, Kind::Wake, woken.task.0, job, woken.resource.into(), OF_RESOURCE);
         }
     }
 

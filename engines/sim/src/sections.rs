@@ -83,6 +83,11 @@ impl Sections {
         self.pass(|_| true).map_or(Beginning::None, Beginning::Of)
     }
 
+    /// The beginning that was passed last is still to come.
+    pub(crate) fn put_back(&mut self) {
+        self.next -= 1;
+    }
+
     fn pass(&mut self, is_meant: impl FnOnce(&Border) -> bool) -> Option<u32> {
         let border =
             self.borders.get(self.next).filter(|border| border.at == self.until && is_meant(border))?;

@@ -95,19 +95,36 @@ fn the_urgent_task_preempts_below_a_ceiling_and_waits_for_who_is_not_preempted()
 }
 
 #[test]
-fn the_most_important_one_that_waits_goes_first_and_of_equals_the_first() {
+fn the_most_important_one_that_waits_goes_first_and_equals_as_they_are_ready() {
     let low = || Task("low", 0, 10, 1, Some((0, 10)));
     let three = [low(), Task("m", 1, 3, 2, Some((0, 3))), Task("h", 2, 2, 3, Some((0, 2)))];
     let wanted = [("low", 0, 1), ("low", 1, 2), ("low", 2, 10), ("h", 10, 12), ("m", 12, 15)];
     expect("inheritance", &three, &wanted);
     expect("none", &three, &wanted);
     let equals = [low(), Task("first", 1, 3, 2, Some((0, 3))), Task("second", 2, 2, 2, Some((0, 2)))];
-    // The second one of the same priority is kept back: who inherits stands before its equals.
-    let wanted = [("low", 0, 1), ("low", 1, 10), ("first", 10, 13), ("second", 13, 15)];
+    // The second one of the same priority is kept back: who inherits stands before its equals. The first one is woken behind it, and asks
+    // again only once it is chosen.
+    let wanted = [("low", 0, 1), ("low", 1, 10), ("second", 10, 12), ("first", 12, 15)];
     expect("inheritance", &equals, &wanted);
-    // Without, it comes as far as the lock.
+    // Without, it comes as far as the lock. Those that are woken together stand in the order of their waits.
     let wanted = [("low", 0, 1), ("low", 1, 2), ("low", 2, 10), ("first", 10, 13), ("second", 13, 15)];
     expect("none", &equals, &wanted);
+}
+
+/// An unlock gives the resource to nobody: who waited asks again once it is chosen. Else one less important job after the other could get it while
+/// a more important one is ready, and each of them would block that one.
+#[test]
+fn a_woken_job_asks_again_and_finds_taken_what_a_more_important_one_has_locked() {
+    let high = ("high", 2, 2, 3, [("bus", 0, 1), ("bus", 1, 1)]);
+    for protocol in ["inheritance", "original-ceiling", "none"] {
+        let text = format!("[system]\nname = \"three\"\n[[resource]]\nname = \"bus\"\nprotocol = \"{protocol}\"\n")
+            + &task("low", 0, 4, 1, &[("bus", 0, 4)])
+            + &task("middle", 1, 4, 2, &[("bus", 0, 4)])
+            + &task(high.0, high.1, high.2, high.3, &high.4);
+        let wanted = [("low", 0, 1), ("low", 1, 2), ("low", 2, 4), ("high", 4, 6), ("middle", 6, 10)];
+        let wanted: Vec<_> = wanted.iter().map(|&(name, from, to)| (name.to_owned(), from, to)).collect();
+        assert_eq!(schedule(&text), wanted, "{protocol}");
+    }
 }
 
 /// Two resources, locked in opposite orders: with inheritance alone that is a deadlock. The published example has this shape.

@@ -272,8 +272,7 @@ impl Decisions {
         }
     }
 
-    /// A job locks a resource, or comes to wait for one: after the choice of this instant, since it has the processor. Who gets it by
-    /// an unlock has it already.
+    /// A job locks a resource, or comes to wait for one: after the choice of this instant, since it has the processor.
     fn tell_lock(&mut self, record: &Record, now: u64) {
         let count = self.driver.machine().resource_count();
         let resource = u32::try_from(record.value).ok().filter(|&resource| (resource as usize) < count);

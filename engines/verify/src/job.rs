@@ -125,6 +125,8 @@ pub(crate) struct Job {
     /// How many borders of its sections it has passed, and when it unlocked first without being at one: where it ends.
     pub(crate) border: usize,
     pub(crate) closes_at: Option<(u64, usize)>,
+    /// The resource that it has come to and waited for, and does not hold yet.
+    pub(crate) asks_for: Option<usize>,
     /// Since when it sleeps, where a record of its own says so.
     pub(crate) slept_from: Option<u64>,
     /// Places in its execution, for scheduling its processor again.
@@ -169,6 +171,7 @@ impl Job {
             cut_short: false,
             border: 0,
             closes_at: None,
+            asks_for: None,
             slept_from: None,
             marks: Vec::new(),
             excesses: Vec::new(),

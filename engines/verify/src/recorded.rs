@@ -142,7 +142,7 @@ impl World for Told<'_> {
                 Kind::Skip if self.is_exact && !tell.machine().is_active(task) => {
                     let _ = tell.release(task, self.recorded.deadline_of(task, record.value), |_| 0);
                 }
-                // Who has a resource by an unlock is awake by it.
+                // Who waited for a resource is awake by the unlock.
                 Kind::Wake if record.extra != OF_RESOURCE => _ = tell.wake(task),
                 _ => {}
             }

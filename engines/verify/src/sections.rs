@@ -1,7 +1,7 @@
 //! Sections that hold resources (decision 0009): who holds what by the records, and what that means for the order of jobs.
 //!
-//! A resource has one holder, its sections are those of the file and take no longer than it says, and whoever waits longest gets it
-//! next, or the most important one, as its protocol says. Under fixed priorities a job may go before others by what it holds, under EDF a
+//! A resource has one holder, and its sections are those of the file and take no longer than it says. Once it is free, who has waited for it
+//! asks again when it is chosen; spin locks go to whoever has waited longest. Under fixed priorities a job may go before others by what it holds, under EDF a
 //! job that has not begun may be kept back by what another one holds. Nothing of the scheduling machine is used.
 
 use crate::again::plan::What;
@@ -50,21 +50,9 @@ impl Resource {
         (self.holder, self.is_known) = (None, false);
         self.waiting.retain(|waiting| waiting.task != task);
     }
-
-    /// Who gets it next of those that wait for it: the one that has waited longest or, as the protocol says, the most important one.
-    fn next(&self, priority: impl Fn(usize) -> i64) -> Option<Waiting> {
-        let first = *self.waiting.front()?;
-        if !self.protocol.suspends() {
-            return Some(first);
-        }
-        let more_important = |best: Waiting, &other: &Waiting| {
-            if priority(other.task) > priority(best.task) { other } else { best }
-        };
-        Some(self.waiting.iter().fold(first, more_important))
-    }
 }
 
-/// A job that is suspended until it gets a resource.
+/// A job that waits for a resource.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     task: usize,
@@ -209,7 +197,8 @@ impl Verifier {
         }
         let (state, so_far) = (job.state, (job.executed, job.interrupted, job.switches));
         job.was_lifted = true;
-        if waited.is_none() && !already_holds {
+        let asked = job.asks_for.take() == Some(place);
+        if spun.is_none() && !already_holds {
             self.check_choice_at_lock(task);
         }
         // Two processors write down at their own times when they have joined a queue.
@@ -220,19 +209,17 @@ impl Verifier {
             let since = self.resources.spinning[other].map_or(0, |spinning| spinning.since);
             !is_spin_lock || since.saturating_add(stamping) < came
         };
-        let next = self.next_of(place);
-        let next = next.map(|next| next.task).filter(|other| *other == task || came_before(other));
+        let next = self.next_of(place).filter(|other| *other == task || came_before(other));
         let (bar, is_original) = (self.bar_of(task), self.is_original(place));
         let resource = &mut self.resources.all[place];
         let before = resource.holder.replace(Holder { task, job: record.job, since: now, so_far });
         let free_since =
             if std::mem::replace(&mut resource.is_known, true) { resource.free_since } else { now };
-        // It waited, or it runs.
         if let Some(place) = waited {
             resource.waiting.remove(place);
         }
         let name = resource.name.clone();
-        if waited.is_none() {
+        if spun.is_none() && !asked {
             self.enter_section(task, place);
             self.mark(task, What::Lock(place as u32));
         }
@@ -246,12 +233,12 @@ impl Verifier {
             self.resource_finding(task, record.job, message);
         } else if let Some(next) = next.filter(|&next| next != task) {
             let next = self.name_of(next);
-            let message = match self.resources.all[place].protocol.suspends() {
-                true => format!("{locks}, for which {next} waits and goes first"),
-                false => format!("{locks}, for which {next} has waited longer"),
+            let message = match is_spin_lock {
+                true => format!("{locks}, for which {next} has waited longer"),
+                false => format!("{locks}, and {next}, which waits for it or for another one, was not woken"),
             };
             self.resource_finding(task, record.job, message);
-        } else if waited.is_none() && state != State::Running {
+        } else if spun.is_none() && state != State::Running {
             self.misfit(record, state);
         } else if self.model.simulated && spun.is_some() && free_since.max(came) < now {
             let message = format!(
@@ -417,8 +404,11 @@ impl Verifier {
                 );
                 self.resource_finding(task, record.job, message);
             }
-            self.enter_section(task, place);
-            self.mark(task, What::Lock(place as u32));
+            let asked = self.tasks[task].pending.front_mut().map(|job| job.asks_for.replace(place));
+            if asked != Some(Some(place)) {
+                self.enter_section(task, place);
+                self.mark(task, What::Lock(place as u32));
+            }
         }
         let Some(job) = self.head(record, task) else { return };
         let state = std::mem::replace(&mut job.state, State::Suspended);
@@ -429,14 +419,24 @@ impl Verifier {
         self.leave_processor(task, cpu);
     }
 
-    /// A job has the resource that it waited for.
-    pub(crate) fn has_got(&mut self, record: &Record, task: usize) {
+    /// A job is ready to ask again for the resource that it waited for: nobody else holds it now.
+    pub(crate) fn asks_again(&mut self, record: &Record, task: usize) {
         if let Some(place) = self.resource_of(record, task) {
-            let resource = &self.resources.all[place];
-            if !self.resources.is_held_by(resource, task) && resource.is_known {
+            let bar = self.bar_of(task).filter(|_| self.is_original(place));
+            let resource = &mut self.resources.all[place];
+            let count = resource.waiting.len();
+            resource.waiting.retain(|waiting| waiting.task != task);
+            let has_waited = count > resource.waiting.len();
+            let holder = resource.holder.map(|holder| holder.task).filter(|&holder| holder != task);
+            let holder = holder.map(|holder| (place, holder)).or(bar);
+            if let (Some((held, holder)), true) = (holder, resource.is_known && has_waited) {
                 let message = format!(
-                    "{} job {} goes on without {}, for which it has waited",
-                    self.model.tasks[task].name, record.job, resource.name
+                    "{} job {} is woken to lock {}, and {} holds {}",
+                    self.name_of(task),
+                    record.job,
+                    self.resources.all[place].name,
+                    self.name_of(holder),
+                    self.resources.all[held].name
                 );
                 self.resource_finding(task, record.job, message);
             }
@@ -516,18 +516,16 @@ impl Verifier {
         places.flat_map(|place| self.resources.all[place].waiting.iter().map(move |it| (place, it)))
     }
 
-    /// Who gets a resource next of those that wait.
-    fn next_of(&self, place: usize) -> Option<Waiting> {
-        let priority = |task: usize| self.model.tasks[task].priority;
+    /// Of those that wait, who gets a spin lock next, or should have been woken to ask for a free resource.
+    fn next_of(&self, place: usize) -> Option<usize> {
+        let resource = &self.resources.all[place];
         if !self.is_original(place) {
-            return self.resources.all[place].next(priority);
+            return resource.waiting.front().map(|waiting| waiting.task);
         }
-        // Whoever is most important on the processor, whatever it waits for, once nothing keeps it from that.
-        let users = &self.resources.all[place].users;
-        let cpu = users.first().map(|&user| self.model.tasks[user].cpu);
-        let here = self.original_waits().filter(|(_, it)| Some(self.model.tasks[it.task].cpu) == cpu);
-        let free = here.filter(|(_, it)| self.bar_of(it.task).is_none());
-        free.map(|(_, it)| *it).max_by_key(|it| (priority(it.task), std::cmp::Reverse(it.since)))
+        // Whoever nothing keeps from its own resource, whatever that is.
+        let cpu = resource.users.first().map(|&user| self.model.tasks[user].cpu);
+        let mut here = self.original_waits().map(|(_, it)| it.task);
+        here.find(|&task| Some(self.model.tasks[task].cpu) == cpu && self.bar_of(task).is_none())
     }
 
     /// Whether `running` may stand higher than could be told: with its server, below which something is held, or since a server's

@@ -274,7 +274,7 @@ impl Verifier {
             Kind::Unlock => self.unlock(record, task),
             Kind::Spin => self.spin(record, task),
             Kind::Suspend if record.extra == OF_RESOURCE => self.wait_for(record, task, cpu),
-            Kind::Wake if record.extra == OF_RESOURCE => self.has_got(record, task),
+            Kind::Wake if record.extra == OF_RESOURCE => self.asks_again(record, task),
             Kind::Suspend => self.suspend(record, task, cpu),
             Kind::Wake => self.awake(record, task),
             Kind::Miss => self.miss(record, task),

@@ -120,11 +120,9 @@ impl Naive {
     fn unlock(&mut self, task: usize, resource: usize) {
         self.tell(Kind::Unlock, task, resource as u64, 0);
         self.lines[task].holds.retain(|held| *held != resource);
-        self.holder[resource] = self.waiting[resource].pop_front();
-        if let Some(next) = self.holder[resource] {
-            self.lines[next].holds.push(resource);
+        self.holder[resource] = None;
+        while let Some(next) = self.waiting[resource].pop_front() {
             self.lines[next].waits_for = None;
-            self.tell(Kind::Lock, next, resource as u64, 0);
             self.tell(Kind::Wake, next, resource as u64, 1);
         }
     }
@@ -220,8 +218,8 @@ impl Naive {
             let line = &self.lines[task];
             let next = line.jobs[line.head].sections.get(line.entered).copied();
             let Some((resource, _, _)) = next.filter(|(_, begin, _)| *begin == line.executed) else { return };
-            self.lines[task].entered += 1;
             if self.holder[resource].is_none() {
+                self.lines[task].entered += 1;
                 self.holder[resource] = Some(task);
                 self.lines[task].holds.push(resource);
                 self.tell(Kind::Lock, task, resource as u64, 0);

@@ -238,26 +238,15 @@ fn what_nobody_may_do_with_a_resource_is_found() {
         (records[lock].kind, records[lock].extra) = (Kind::Suspend, 1);
     });
     assert!(has(&said, Check::Resource, "control job 0 waits for bus, which nobody else holds"), "{said:#?}");
-    // One that goes on without having got it.
-    let said = changed(&|records| {
-        let lock = place(records, Kind::Lock, control);
-        let wait = Record { kind: Kind::Suspend, extra: 1, ..records[lock] };
-        let wake = Record { kind: Kind::Wake, extra: 1, ..records[lock] };
-        records.splice(lock..=lock, [wait, wake]);
-    });
-    assert!(
-        has(&said, Check::Resource, "control job 0 goes on without bus, for which it has waited"),
-        "{said:#?}"
-    );
     // Without any of them the log had the processor for 15 ns before the control task.
     let said = changed(&|records| records.retain(|record| !matches!(record.kind, Kind::Lock | Kind::Unlock)));
     let what = "log job 0 ran for 15 ns while control job 0 was ready, which is more important";
     assert!(has(&said, Check::PriorityInversion, what), "{said:#?}");
 }
 
-/// Two jobs wait for one resource: whoever has waited longer has it first.
+/// Two jobs wait for one resource: both are woken once it is free, and neither has it before it is chosen.
 #[test]
-fn who_has_waited_longest_is_next() {
+fn who_waits_is_woken_once_the_resource_is_free() {
     let text = r#"
 [system]
 name = "queue"
@@ -309,16 +298,43 @@ low_priority = "none"
     assert_eq!((right.verdict, found(&right)), (Verdict::Holds, Vec::new()), "{:?}", right.notes);
     let waits = records.iter().filter(|record| (record.kind, record.extra) == (Kind::Suspend, 1)).count();
     assert_eq!(waits, 2);
-    // The log says that the second one got it, which has waited for less.
-    let lock =
-        records.iter().position(|record| (record.kind, record.task) == (Kind::Lock, 0)).expect("its lock");
-    let mut wrong = records[..=lock].to_vec();
-    wrong[lock].task = 1;
-    let said = found(&verified(&system, &wrong));
-    assert!(
-        has(&said, Check::Resource, "second job 0 locks bus, for which first has waited longer"),
-        "{said:#?}"
-    );
+    what_is_wrong_with_a_wake_up_is_found(&system, &records);
+}
+
+/// One that is not woken, one that has the resource without the processor, and one that is woken too early.
+fn what_is_wrong_with_a_wake_up_is_found(system: &System, records: &[Record]) {
+    let name = |record: &Record| system.tasks()[record.task as usize].name.clone();
+    let place = |kind, extra: u64| {
+        let is_it = |record: &Record| (record.kind, record.extra) == (kind, extra);
+        records.iter().position(is_it).expect("such a record")
+    };
+    let (wait, wake) = (place(Kind::Suspend, 1), place(Kind::Wake, 1));
+    let next = records[wake..].iter().position(|it| it.kind == Kind::Lock).expect("its lock") + wake;
+    let last = records.iter().rposition(|it| (it.kind, it.extra) == (Kind::Wake, 1)).expect("another one");
+    assert!(wake < last && last < next);
+    let (holder, waiter, taker) = (name(&records[wake - 1]), name(&records[wake]), name(&records[next]));
+    let changed = |change: &dyn Fn(&mut Vec<Record>)| {
+        let mut records = records[..=next].to_vec();
+        change(&mut records);
+        found(&verified(system, &records))
+    };
+    let left_out = (wake..=last).find(|&at| records[at].task != records[next].task).expect("another one");
+    let other = name(&records[left_out]);
+    let said = changed(&|records| _ = records.remove(left_out));
+    let what =
+        format!("{taker} job 0 locks bus, and {other}, which waits for it or for another one, was not woken");
+    assert!(has(&said, Check::Resource, &what), "{said:#?}");
+    let said = changed(&|records| {
+        let lock = Record { time: records[wake].time, ..records[next] };
+        records.insert(last + 1, lock);
+    });
+    assert!(has(&said, Check::EventOrder, &format!("lock of {taker} job 0: the job is ")), "{said:#?}");
+    let said = changed(&|records| {
+        let early = Record { time: records[wait].time, ..records[wake] };
+        records.insert(wait + 1, early);
+    });
+    let what = format!("{waiter} job 0 is woken to lock bus, and {holder} holds bus");
+    assert!(has(&said, Check::Resource, &what), "{said:#?}");
 }
 
 /// `low` and `high` share the bus, `next` too; `middle` uses nothing.
@@ -403,12 +419,23 @@ fn a_trace_under_one_protocol_of_a_processor_is_none_under_another() {
     }
 }
 
-/// Two jobs wait for one resource: the more important one has it first, however long it has waited.
+/// The same under the protocols that suspend.
 #[test]
-fn who_is_more_important_is_next_under_inheritance() {
+fn who_waits_is_woken_under_each_protocol() {
     for protocol in ["inheritance", "original-ceiling", "none"] {
-        who_is_more_important_is_next(&local(protocol));
+        let system = two_wait(protocol);
+        let records = simulated(&system, 200).expect("it is simulated");
+        let right = verified(&system, &records);
+        assert_eq!((right.verdict, found(&right)), (Verdict::Holds, Vec::new()), "{:?}", right.notes);
+        what_is_wrong_with_a_wake_up_is_found(&system, &records);
     }
+}
+
+/// As [`local`], and nobody is in the way of the two that wait.
+fn two_wait(protocol: &str) -> System {
+    let text = horolog_model::file::print(&local(protocol));
+    let text = text.replace("offset = \"10 ns\"", "offset = \"100 ns\"");
+    horolog_model::file::read(&text, "two.toml", &[]).unwrap_or_else(|errors| panic!("{errors}")).0
 }
 
 /// `next` asks for a disk that is free, while `low` holds the bus, whose ceiling is above it.
@@ -435,16 +462,5 @@ fn a_free_resource_below_the_ceiling_of_a_held_one_is_waited_for() {
     let free = simulated(&with_disk("inheritance"), 200).expect("it is simulated");
     let said = found(&verified(&with_disk("original-ceiling"), &free));
     let what = "next job 0 locks disk, and low holds bus, whose ceiling is not below it";
-    assert!(has(&said, Check::Resource, what), "{said:#?}");
-}
-
-fn who_is_more_important_is_next(system: &System) {
-    let records = simulated(system, 200).expect("it is simulated");
-    let lock =
-        records.iter().position(|record| (record.kind, record.task) == (Kind::Lock, 2)).expect("its lock");
-    let mut wrong = records[..=lock].to_vec();
-    wrong[lock].task = 1;
-    let said = found(&verified(system, &wrong));
-    let what = "next job 0 locks bus, for which high waits and goes first";
     assert!(has(&said, Check::Resource, what), "{said:#?}");
 }

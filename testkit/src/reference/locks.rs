@@ -91,16 +91,7 @@ impl Group<'_> {
             }
             self.locks[section.resource].holder = None;
             self.note(now, What::Unlock(section.resource), 0, id);
-            if self.protocol(section.resource) == Protocol::OriginalCeiling {
-                self.admit(now);
-            } else if !self.locks[section.resource].queue.is_empty() {
-                let first = self.next_of(section.resource);
-                let mut next = self.locks[section.resource].queue.remove(first);
-                self.locks[section.resource].holder = Some(next.id);
-                self.note(now, What::Lock(section.resource), 0, next.id);
-                next.order = self.next_order();
-                self.pending.push(next);
-            }
+            self.call_again(now, section.resource);
             self.update(now);
         }
     }
@@ -128,38 +119,28 @@ impl Group<'_> {
         self.system_ceiling(id).is_none_or(|(ceiling, _)| self.priorities[id.0] > ceiling)
     }
 
-    /// Of all that wait under the original ceiling the most important one goes on, if it may now.
-    fn admit(&mut self, now: u64) {
-        let original = (0..self.locks.len()).filter(|&it| self.protocol(it) == Protocol::OriginalCeiling);
-        let waits = original.flat_map(|it| self.locks[it].queue.iter().map(move |waiting| (it, waiting)));
-        let rank = |waiting: &Pending| (self.priorities[waiting.id.0], std::cmp::Reverse(waiting.order));
-        let Some((resource, id)) =
-            waits.max_by_key(|(_, waiting)| rank(waiting)).map(|(resource, waiting)| (resource, waiting.id))
-        else {
-            return;
+    /// A resource is free: who waits and could have what it waits for now is ready again, in the order of their waits.
+    fn call_again(&mut self, now: u64, resource: usize) {
+        let is_original = self.protocol(resource) == Protocol::OriginalCeiling;
+        let concerned = |other: usize| match is_original {
+            true => self.protocol(other) == Protocol::OriginalCeiling && self.locks[other].holder.is_none(),
+            false => other == resource,
         };
-        if !self.may_lock(id) || self.locks[resource].holder.is_some() {
-            return;
+        let mut calls: Vec<(u64, usize, JobId)> = Vec::new();
+        for other in (0..self.locks.len()).filter(|&other| concerned(other)) {
+            let waiting = self.locks[other].queue.iter();
+            let waiting = waiting.filter(|waiting| !is_original || self.may_lock(waiting.id));
+            calls.extend(waiting.map(|waiting| (waiting.order, other, waiting.id)));
         }
-        let Some(at) = self.locks[resource].queue.iter().position(|waiting| waiting.id == id) else { return };
-        let mut next = self.locks[resource].queue.remove(at);
-        self.locks[resource].holder = Some(id);
-        self.note(now, What::Lock(resource), 0, id);
-        next.order = self.next_order();
-        self.pending.push(next);
-    }
-
-    /// Which of those that wait for a resource gets it next.
-    fn next_of(&self, resource: usize) -> usize {
-        let queue = &self.locks[resource].queue;
-        let most = match self.system.resources()[resource].protocol {
-            Protocol::Inheritance | Protocol::None => {
-                queue.iter().map(|waiting| self.priorities[waiting.id.0]).max()
-            }
-            _ => None,
-        };
-        let is_first = |waiting: &Pending| most.is_none_or(|most| self.priorities[waiting.id.0] == most);
-        queue.iter().position(is_first).unwrap_or(0)
+        calls.sort_unstable();
+        for (_, other, id) in calls {
+            let Some(at) = self.locks[other].queue.iter().position(|waiting| waiting.id == id) else { continue };
+            let mut ready = self.locks[other].queue.remove(at);
+            ready.order = self.next_order();
+            self.pending.push(ready);
+            // Each stands behind who was called before, with what is above it.
+            self.update(now);
+        }
     }
 
     /// Sections that begin where the running job is begin now; whether there was one.
@@ -176,14 +157,13 @@ impl Group<'_> {
         here.sort_by_key(|section| std::cmp::Reverse(section.end));
         let begins = !here.is_empty();
         for section in here {
-            let pending = &mut self.pending[at];
-            pending.holds.push(section.place);
-            pending.begun.push(section.place);
             let is_original = self.protocol(section.resource) == Protocol::OriginalCeiling;
             let is_barred = is_original && !self.may_lock(id);
             let lock = &mut self.locks[section.resource];
             if lock.holder.is_none() && !is_barred {
                 lock.holder = Some(id);
+                self.pending[at].holds.push(section.place);
+                self.pending[at].begun.push(section.place);
                 self.note(now, What::Lock(section.resource), 0, id);
                 continue;
             }

@@ -3,7 +3,7 @@
 
 use super::driver::{Driver, HERE};
 use crate::spin_locks::Asks;
-use horolog_sched::{Grant, Rejected};
+use horolog_sched::Rejected;
 use horolog_trace::Kind;
 
 /// A job waits for a resource: `extra` of [`Kind::Suspend`] and [`Kind::Wake`].
@@ -104,20 +104,17 @@ impl Driver {
         Ok(has_it)
     }
 
-    /// The job of `seat` lets go of a resource, and who gets it, or another one by that, has it.
+    /// The job of `seat` lets go of a resource. Who waited, for it or for another one that was free, asks again.
     pub(crate) fn unlock(&mut self, seat: usize, now: u64, resource: usize) {
         let task = self.threads.seats[seat].shared.id;
-        let told = self.core.tell(HERE, now).unlock(task, resource as u32);
-        let next = self.threads.count_rejected(told).ok().flatten();
+        let mut tell = self.core.tell(HERE, now);
+        let told = tell.unlock(task, resource as u32);
         self.threads.run.locks.set(resource, None);
-        if let Some(Grant { task: next, resource }) = next {
-            let resource = resource as usize;
-            self.threads.run.locks.set(resource, Some(next));
-            let seat = self.threads.seat_of[next.index()];
+        for woken in self.threads.count_rejected(told).unwrap_or_default() {
+            let seat = self.threads.seat_of[woken.task.index()];
             self.threads.seats[seat].suspended = false;
             let job = self.threads.seats[seat].backlog.front().map_or(0, |job| job.number);
-            self.threads.record(seat, Kind::Lock, now, job, resource as u64, 0);
-            self.threads.record(seat, Kind::Wake, now, job, resource as u64, OF_RESOURCE);
+            self.threads.record(seat, Kind::Wake, now, job, woken.resource.into(), OF_RESOURCE);
         }
     }
 }

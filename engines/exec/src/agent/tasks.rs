@@ -221,19 +221,22 @@ impl Runtime for Driven<'_> {
         if locks.spin.is_one(resource) {
             return self.spin(task, job, resource);
         }
-        if !locks.may_be_barred(resource, task.id) && locks.try_lock(resource, task.id) {
-            self.note(task, Kind::Lock, job, resource, 0);
-            return 0;
-        }
-        while locks.holder(resource) != Some(task.id) && !self.agent.run.is_stopping() {
+        loop {
+            if !locks.may_be_barred(resource, task.id) && locks.try_lock(resource, task.id) {
+                self.note(task, Kind::Lock, job, resource, 0);
+                return 0;
+            }
+            if self.agent.run.is_stopping() {
+                return 0;
+            }
             let seat = self.seat;
             let (_, parks) =
                 self.agent.pass(seat, Cause::Other, |driver, now| driver.lock(seat, now, resource));
-            if parks && !wait_for_grant(self.agent, task) {
+            // Where it had to wait, it asks again once it is chosen.
+            if parks && !wait_for_grant(self.agent, task) || locks.holder(resource) == Some(task.id) {
                 return 0;
             }
         }
-        0
     }
 
     fn unlock(&self, task: &TaskShared, job: u64, resource: usize) {

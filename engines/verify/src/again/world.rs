@@ -229,6 +229,9 @@ impl Jobs<'_> {
                 Step::Lock(resource) => match tell.lock(id, resource) {
                     Ok(true) => {}
                     Ok(false) => {
+                        // It asks again once it has the processor.
+                        let line = &mut self.lines[task];
+                        (line.left, line.next) = (0, line.next - 1);
                         self.running = None;
                         return;
                     }
