@@ -40,6 +40,11 @@ impl OverrunAction {
         }
     }
 
+    /// Whether the job cannot go on at its place.
+    const fn takes_the_processor(self) -> bool {
+        matches!(self, OverrunAction::Demote | OverrunAction::Stop | OverrunAction::Drop)
+    }
+
     /// Its number in an `Enforcement` record.
     #[must_use]
     pub const fn number(self) -> u64 {
@@ -202,6 +207,10 @@ impl Machine {
         let running = self.processors[usize::from(processor.0)].running;
         let leaf = self.leaves.get(running as usize)?;
         let budget = self.budgets.get_mut(leaf.budget as usize).filter(|budget| budget.is_overrun())?;
+        if leaf.holds > 0 && budget.action.takes_the_processor() {
+            // Others may wait for what it holds: it goes on until it has unlocked all.
+            return None;
+        }
         budget.has_acted = true;
         let (task, action) = (TaskId(running), budget.action);
         match action {

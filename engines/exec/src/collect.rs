@@ -83,17 +83,8 @@ impl Collector {
     pub(crate) fn finish(&mut self, out: &mut dyn FnMut(Record)) -> u64 {
         self.take();
         self.hand_on(u64::MAX, out);
-        let lost = self.lost();
-        if lost > 0 {
-            out(Record {
-                time: Instant::from_ns(self.last),
-                kind: Kind::Lost,
-                cpu: 0,
-                task: NO_TASK,
-                job: NO_JOB,
-                value: lost,
-                extra: 0,
-            });
+        if self.displaced > 0 {
+            out(loss(self.last, self.displaced));
         }
         self.written
     }
@@ -110,7 +101,10 @@ impl Collector {
 
     fn take(&mut self) {
         for ring in &self.rings {
-            while let Some(record) = ring.pop() {
+            let records = std::iter::from_fn(|| ring.pop());
+            // A loss stands where its first record would.
+            let lost = || ring.take_lost().map(|(count, since)| loss(since.max(self.last), count));
+            for record in records.chain(std::iter::once_with(lost).flatten()) {
                 self.heap.push(Reverse(Held { key: (record.time.as_ns(), self.came), record }));
                 self.came += 1;
             }
@@ -126,10 +120,16 @@ impl Collector {
             }
             self.late += u64::from(held.key.0 < self.last);
             self.last = self.last.max(held.key.0);
-            self.written += 1;
+            self.written += u64::from(held.record.kind != Kind::Lost);
             out(held.record);
         }
     }
+}
+
+/// So many records of the runtime were lost.
+fn loss(time: u64, count: u64) -> Record {
+    let time = Instant::from_ns(time);
+    Record { time, kind: Kind::Lost, cpu: 0, task: NO_TASK, job: NO_JOB, value: count, extra: 0 }
 }
 
 #[cfg(test)]
@@ -179,5 +179,38 @@ mod tests {
         assert_eq!(collector.finish(&mut |r| out.push(r.time.as_ns())), 5 + 1);
         assert_eq!(out, [10, 20, 25, 30, 40, 50, 50]); // the last is the loss itself
         assert_eq!((collector.late(), collector.lost()), (0, 1));
+    }
+
+    #[test]
+    fn a_loss_stands_where_its_first_record_would() {
+        let (full, other) = (ring(), ring());
+        let mut collector = Collector::new(vec![full.clone(), other.clone()]);
+        let mut out = Vec::new();
+        let mut turn = |collector: &mut Collector| {
+            collector.turn(&mut |r| out.push((r.time.as_ns(), r.kind == Kind::Lost, r.value)));
+            std::mem::take(&mut out)
+        };
+        // Eight are kept, three are lost from 18 on.
+        (10..21).for_each(|time| full.push(record(time, 0)));
+        other.push(record(15, 1));
+        other.push(record(19, 1));
+        full.promise(30);
+        other.promise(30);
+        let said = turn(&mut collector);
+        let expected = [10, 11, 12, 13, 14, 15, 15, 16, 17].map(|time| (time, false, 0));
+        assert_eq!(said, [&expected[..], &[(18, true, 3), (19, false, 0)]].concat());
+        // Two more from 48 on, and one record after them.
+        (40..50).for_each(|time| full.push(record(time, 0)));
+        collector.take();
+        full.push(record(60, 0));
+        full.promise(70);
+        other.promise(70);
+        let said = turn(&mut collector);
+        let expected = (40..48).map(|time| (time, false, 0));
+        let expected: Vec<_> = expected.chain([(48, true, 2), (60, false, 0)]).collect();
+        assert_eq!(said, expected);
+        let mut rest = 0;
+        assert_eq!(collector.finish(&mut |_| rest += 1), 10 + 9);
+        assert_eq!((rest, collector.lost(), collector.late()), (0, 5, 0));
     }
 }

@@ -119,15 +119,15 @@ impl Job<'_> {
 
     /// Locks the resource of this name and comes back once the job has it. Returns whether the job holds it now.
     ///
-    /// It does not where no `[[task.section]]` of the task names the resource, where it is a spin lock and the job holds another one
-    /// (they do not nest), and where the run has ended meanwhile. A resource that it holds already stays locked
+    /// It does not where no `[[task.section]]` of the task names the resource, where the job holds another one and the protocols of the two do
+    /// not nest (spin locks, `inheritance` and `none` with nothing), and where the run has ended meanwhile. A resource that it holds already stays locked
     /// once: the first unlock lets go of it, and the call is counted. What a job still holds at its end is unlocked.
     pub fn lock(&mut self, resource: &str) -> bool {
         let Some(place) = self.resource(resource) else { return self.named_nothing(resource, "") };
         if !self.run.locks.is_held_by(place, self.task) {
-            let spin = &self.run.locks.spin;
-            if spin.is_one(place) && spin.asks(self.task.cpu).is_some_and(|asks| asks.task == self.task.id) {
-                return self.named_nothing(resource, ", a spin lock, while the job holds another one");
+            if !self.run.locks.nests_with_what_is_held(place, self.task) {
+                let beside = ", while the job holds a resource with which its protocol does not nest";
+                return self.named_nothing(resource, beside);
             }
             self.runtime.lock(self.task, self.facts.number, place);
         } else {

@@ -16,6 +16,7 @@ const MARKED: u32 = 1 << 31;
 #[derive(Debug, Default)]
 pub(crate) struct Locks {
     names: Vec<String>,
+    protocols: Vec<Protocol>,
     /// The task that holds each, plus one; zero: nobody.
     words: Vec<AtomicU32>,
     /// Of each resource under the original ceiling, the processor of its users.
@@ -36,6 +37,7 @@ impl Locks {
             words: names.iter().map(|_| AtomicU32::new(0)).collect(),
             barring: barring.collect(),
             names,
+            protocols: system.resources().iter().map(|resource| resource.protocol).collect(),
             spin: SpinLocks::of(system),
         }
     }
@@ -76,6 +78,13 @@ impl Locks {
             true => self.spin.is_held_by(resource, task.cpu, task.id),
             false => self.holder(resource) == Some(task.id),
         }
+    }
+
+    /// Whether a job may lock a resource beside what it holds: two of which one waits for the other could wait for ever. Asked by its own thread.
+    pub(crate) fn nests_with_what_is_held(&self, resource: usize, task: &TaskShared) -> bool {
+        let own = self.protocols[resource];
+        let held = (0..self.words.len()).filter(|&other| other != resource && self.is_held_by(other, task));
+        held.map(|other| self.protocols[other]).all(|other| own.nests_with(other))
     }
 
     /// Says who holds a resource from now on. Only inside the monitor of its processor.

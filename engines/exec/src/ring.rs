@@ -13,10 +13,14 @@ const WORDS: usize = 5;
 const TAIL: usize = 0;
 /// Next slot to read; only the consumer stores it.
 const HEAD: usize = 8;
+/// How many records found the ring full, and when the first of those did that the consumer has not seen yet.
 const LOST: usize = 16;
+const LOST_SINCE: usize = 17;
 /// No later record of this ring will bear an earlier time.
 const FLOOR: usize = 24;
-const FIRST: usize = 32;
+/// How many losses the consumer has seen; only the consumer stores it.
+const SEEN: usize = 32;
+const FIRST: usize = 40;
 
 /// A single-producer, single-consumer ring of records.
 ///
@@ -46,7 +50,11 @@ impl Ring {
         let tail = self.words[TAIL].load(Ordering::Relaxed);
         let head = self.words[HEAD].load(Ordering::Acquire);
         if tail - head > self.mask {
-            self.words[LOST].store(self.lost() + 1, Ordering::Relaxed);
+            let lost = self.lost();
+            if self.words[SEEN].load(Ordering::Acquire) == lost {
+                self.words[LOST_SINCE].store(record.time.as_ns(), Ordering::Relaxed);
+            }
+            self.words[LOST].store(lost + 1, Ordering::Release);
             return;
         }
         let words = self.slot(tail);
@@ -93,7 +101,16 @@ impl Ring {
 
     /// How many records found the ring full.
     pub(crate) fn lost(&self) -> u64 {
-        self.words[LOST].load(Ordering::Relaxed)
+        self.words[LOST].load(Ordering::Acquire)
+    }
+
+    /// How many records found the ring full since this was asked last, and when the first of them did, or earlier; only the collector
+    /// calls this.
+    pub(crate) fn take_lost(&self) -> Option<(u64, u64)> {
+        let (lost, seen) = (self.lost(), self.words[SEEN].load(Ordering::Relaxed));
+        let since = self.words[LOST_SINCE].load(Ordering::Relaxed);
+        self.words[SEEN].store(lost, Ordering::Release);
+        (lost > seen).then(|| (lost - seen, since))
     }
 }
 
@@ -119,7 +136,10 @@ mod tests {
         for time in 0..6 {
             ring.push(record(time));
         }
-        assert_eq!(ring.lost(), 2);
+        assert_eq!((ring.lost(), ring.take_lost(), ring.take_lost()), (2, Some((2, 4)), None));
+        ring.push(record(7));
+        ring.push(record(8));
+        assert_eq!((ring.lost(), ring.take_lost()), (4, Some((2, 7))));
         for time in 0..4 {
             assert_eq!(ring.pop(), Some(record(time)));
         }

@@ -117,10 +117,11 @@ fn the_most_important_one_that_waits_goes_first_and_equals_as_they_are_ready() {
 fn a_woken_job_asks_again_and_finds_taken_what_a_more_important_one_has_locked() {
     let high = ("high", 2, 2, 3, [("bus", 0, 1), ("bus", 1, 1)]);
     for protocol in ["inheritance", "original-ceiling", "none"] {
-        let text = format!("[system]\nname = \"three\"\n[[resource]]\nname = \"bus\"\nprotocol = \"{protocol}\"\n")
-            + &task("low", 0, 4, 1, &[("bus", 0, 4)])
-            + &task("middle", 1, 4, 2, &[("bus", 0, 4)])
-            + &task(high.0, high.1, high.2, high.3, &high.4);
+        let text =
+            format!("[system]\nname = \"three\"\n[[resource]]\nname = \"bus\"\nprotocol = \"{protocol}\"\n")
+                + &task("low", 0, 4, 1, &[("bus", 0, 4)])
+                + &task("middle", 1, 4, 2, &[("bus", 0, 4)])
+                + &task(high.0, high.1, high.2, high.3, &high.4);
         let wanted = [("low", 0, 1), ("low", 1, 2), ("low", 2, 4), ("high", 4, 6), ("middle", 6, 10)];
         let wanted: Vec<_> = wanted.iter().map(|&(name, from, to)| (name.to_owned(), from, to)).collect();
         assert_eq!(schedule(&text), wanted, "{protocol}");

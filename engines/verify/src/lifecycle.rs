@@ -454,6 +454,8 @@ impl Verifier {
                 self.breach_of(task, (self.now, self.now), least, "execution beyond the wcet");
             }
             3 => {
+                let least = self.model.tasks[task].wcet.max(1);
+                self.breach_of(task, (self.now, self.now), least, "execution beyond the wcet");
                 self.tasks[task].is_stopped = true;
                 let ended: Vec<(u64, u64, Option<u64>)> = self.tasks[task]
                     .pending

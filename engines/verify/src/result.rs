@@ -86,7 +86,7 @@ pub enum Check {
     ServerDecision,
     /// A value is published in time, and every job of a reader latches the one that is due at its arrival.
     Link,
-    /// A resource has one holder, who is a user of it, and whoever has waited longest gets it next.
+    /// A resource has one holder, who is a user of it, and who waited is woken once it is free.
     Resource,
     /// A device serves what it is asked in its order, on its slots, and is not idle while a request waits.
     Device,

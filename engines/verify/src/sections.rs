@@ -9,7 +9,7 @@ use crate::borders::Borders;
 use crate::job::{Excess, Job, Part, State};
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
-use horolog_model::{AtExhaustion, CpuId, Priority, Protocol, System};
+use horolog_model::{AtExhaustion, CpuId, Priority, Protocol, Section, System, Task};
 use horolog_time::Span;
 use horolog_trace::{LEFT_LOCKED, Record};
 use std::collections::VecDeque;
@@ -25,6 +25,8 @@ struct Holder {
     /// Since when, and what the job had executed then and had been interrupted for.
     since: u64,
     so_far: (u64, u64, u64),
+    /// How many locks were on record before.
+    order: u64,
 }
 
 /// One resource.
@@ -80,6 +82,10 @@ pub(crate) struct Resources {
     spin_priorities: Vec<i64>,
     /// When records were lost last.
     pub(crate) lost_at: Option<u64>,
+    /// How many locks were on record.
+    locks: u64,
+    /// Of each task: those of its resources of which the first has a section within one of the second.
+    within: Vec<Vec<(usize, usize)>>,
 }
 
 impl Resources {
@@ -89,7 +95,7 @@ impl Resources {
             .tasks()
             .iter()
             .map(|task| {
-                let one = |section: &horolog_model::Section| {
+                let one = |section: &Section| {
                     find(&section.resource).map(|resource| (resource, section.length.as_ns()))
                 };
                 task.sections.iter().filter_map(one).collect()
@@ -116,6 +122,8 @@ impl Resources {
             spinning: vec![None; system.tasks().len()],
             spin_priorities: system.tasks().iter().map(|task| spin_priority(system, task.cpu)).collect(),
             lost_at: None,
+            locks: 0,
+            within: system.tasks().iter().map(|task| nested(system, task)).collect(),
         }
     }
 
@@ -146,6 +154,17 @@ impl Resources {
     fn is_held_by(&self, resource: &Resource, task: usize) -> bool {
         resource.holder.is_some_and(|holder| holder.task == task)
     }
+}
+
+/// The pairs of a task's resources of which the first has a section within one of the second.
+fn nested(system: &System, task: &Task) -> Vec<(usize, usize)> {
+    let place = |section: &Section| system.find_resource(&section.resource);
+    let is_within = |inner: &Section, outer: &Section| outer.from <= inner.from && inner.end() <= outer.end();
+    let of = |inner: &Section| {
+        let around = task.sections.iter().filter(|outer| is_within(inner, outer));
+        around.filter_map(|outer| Some((place(inner)?, place(outer)?))).collect::<Vec<_>>()
+    };
+    task.sections.iter().flat_map(of).filter(|(inner, outer)| inner != outer).collect()
 }
 
 /// The priority at which jobs of a processor spin, where it is not above every task.
@@ -211,8 +230,10 @@ impl Verifier {
         };
         let next = self.next_of(place).filter(|other| *other == task || came_before(other));
         let (bar, is_original) = (self.bar_of(task), self.is_original(place));
+        self.resources.locks += 1;
+        let order = self.resources.locks;
         let resource = &mut self.resources.all[place];
-        let before = resource.holder.replace(Holder { task, job: record.job, since: now, so_far });
+        let before = resource.holder.replace(Holder { task, job: record.job, since: now, so_far, order });
         let free_since =
             if std::mem::replace(&mut resource.is_known, true) { resource.free_since } else { now };
         if let Some(place) = waited {
@@ -220,6 +241,7 @@ impl Verifier {
         }
         let name = resource.name.clone();
         if spun.is_none() && !asked {
+            self.check_nesting(record, task, place);
             self.enter_section(task, place);
             self.mark(task, What::Lock(place as u32));
         }
@@ -248,6 +270,39 @@ impl Verifier {
             );
             self.resource_finding(task, record.job, message);
         }
+    }
+
+    /// A job asks for a resource: it lies within what the job holds already, as the file has it.
+    fn check_nesting(&mut self, record: &Record, task: usize, place: usize) {
+        let is_outer = |&other: &usize| {
+            let holder = self.resources.all[other].holder;
+            other != place && holder.is_some_and(|it| (it.task, it.job) == (task, record.job))
+        };
+        let mut held = (0..self.resources.all.len()).filter(is_outer);
+        let outer = held.find(|&outer| !self.resources.within[task].contains(&(place, outer)));
+        let Some(outer) = outer.map(|outer| self.resources.name(outer)) else { return };
+        let inner = self.resources.name(place);
+        let message = format!(
+            "{} job {} comes to {inner} while it holds {outer}: the file has no section of {inner} within one of {outer}",
+            self.name_of(task),
+            record.job,
+        );
+        self.resource_finding(task, record.job, message);
+    }
+
+    /// A job lets go of a resource: whatever it has locked since is free again.
+    fn check_unnesting(&mut self, record: &Record, task: usize, holder: Holder, name: &str) {
+        let is_inner = |it: &Resource| {
+            it.holder.is_some_and(|it| (it.task, it.job) == (task, record.job) && it.order > holder.order)
+        };
+        let Some(inner) = self.resources.all.iter().find(|it| is_inner(it)) else { return };
+        let message = format!(
+            "{} job {} unlocks {name} before {}, which it locked within: sections nest",
+            self.name_of(task),
+            record.job,
+            inner.name
+        );
+        self.resource_finding(task, record.job, message);
     }
 
     /// A job waits for a spin lock: somebody else has to hold it. It keeps its place meanwhile.
@@ -280,6 +335,7 @@ impl Verifier {
         self.check_choice_at_lock(task);
         self.resources.all[place].waiting.push_back(Waiting { task, since: now });
         self.resources.spinning[task] = Some(Spinning { place, since: now, so_far });
+        self.check_nesting(record, task, place);
         self.enter_section(task, place);
         if state != State::Running {
             self.misfit(record, state);
@@ -340,6 +396,8 @@ impl Verifier {
                 let message =
                     format!("{} job {} ended: resource left locked: {name}", self.name_of(task), record.job);
                 self.resource_finding(task, record.job, message);
+            } else {
+                self.check_unnesting(record, task, holder, &name);
             }
             let most = self.longest_section(task, place).unwrap_or(u64::MAX);
             self.mark(task, What::Unlock { resource: place as u32, most });
@@ -406,6 +464,7 @@ impl Verifier {
             }
             let asked = self.tasks[task].pending.front_mut().map(|job| job.asks_for.replace(place));
             if asked != Some(Some(place)) {
+                self.check_nesting(record, task, place);
                 self.enter_section(task, place);
                 self.mark(task, What::Lock(place as u32));
             }

@@ -464,3 +464,36 @@ fn a_free_resource_below_the_ceiling_of_a_held_one_is_waited_for() {
     let what = "next job 0 locks disk, and low holds bus, whose ceiling is not below it";
     assert!(has(&said, Check::Resource, what), "{said:#?}");
 }
+
+/// A job locks within what it holds only where the file has it, and unlocks what is within first.
+#[test]
+fn sections_nest_as_the_file_has_it() {
+    let system = |second: &str| {
+        let text = format!(
+            "[system]\nname = \"nest\"\n[[resource]]\nname = \"a\"\n[[resource]]\nname = \"b\"\n\
+             [[task]]\nname = \"t\"\nperiod = \"100 ns\"\nwcet = \"10 ns\"\npriority = 1\n\
+             section = [{{ resource = \"a\", from = \"1 ns\", length = \"5 ns\" }}, {{ resource = \"b\", {second} }}]\n"
+        );
+        horolog_model::file::read(&text, "nest.toml", &[]).unwrap_or_else(|errors| panic!("{errors}")).0
+    };
+    let apart = system("from = \"6 ns\", length = \"2 ns\"");
+    let within = system("from = \"2 ns\", length = \"2 ns\"");
+    let of = |system: &System| simulated(system, 100).expect("it is simulated");
+    let said = found(&verified(&apart, &of(&within)));
+    let what =
+        "t job 0 comes to b while it holds a: the file has no section of b within one of a";
+    assert!(has(&said, Check::Resource, what), "{said:#?}");
+    for system in [&apart, &within] {
+        assert_eq!(found(&verified(system, &of(system))), []);
+    }
+    // A crossing: what was locked within is unlocked last.
+    let mut records = of(&within);
+    let unlocks: Vec<usize> = (0..records.len()).filter(|&at| records[at].kind == Kind::Unlock).collect();
+    let [first, last] = unlocks[..] else { panic!("{records:?}") };
+    (records[first].value, records[last].value) = (records[last].value, records[first].value);
+    let said = found(&verified(&within, &records));
+    assert!(
+        has(&said, Check::Resource, "t job 0 unlocks a before b, which it locked within: sections nest"),
+        "{said:#?}"
+    );
+}

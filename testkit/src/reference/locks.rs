@@ -134,7 +134,9 @@ impl Group<'_> {
         }
         calls.sort_unstable();
         for (_, other, id) in calls {
-            let Some(at) = self.locks[other].queue.iter().position(|waiting| waiting.id == id) else { continue };
+            let Some(at) = self.locks[other].queue.iter().position(|waiting| waiting.id == id) else {
+                continue;
+            };
             let mut ready = self.locks[other].queue.remove(at);
             ready.order = self.next_order();
             self.pending.push(ready);

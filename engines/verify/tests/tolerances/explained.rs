@@ -217,7 +217,10 @@ fn all_that_explains_a_segment_is_added_up() {
     assert_eq!(make(slack), []);
     assert_eq!(make(slack + 1), [MachineDisturbed]);
     assert_eq!(make(slack + interrupt + steal + gap), [MachineDisturbed]);
-    assert_eq!(make(slack + interrupt + steal + gap + 1), [ModelViolated]);
+    // The gap itself may be wrong by a 32nd.
+    assert_eq!(make(slack + interrupt + steal + gap + 1), [CannotTell]);
+    assert_eq!(make(slack + interrupt + steal + gap + gap / 32), [CannotTell]);
+    assert_eq!(make(slack + interrupt + steal + gap + gap / 32 + 1), [ModelViolated]);
 }
 
 /// What the order of jobs looked like in doubt is never judged once a loss has made it unknown.
