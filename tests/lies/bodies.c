@@ -299,6 +299,43 @@ int not_preemptible(horolog_job *job)
     return 0;
 }
 
+/* A section in which the job executes beyond its wcet. */
+int overruns_in_a_section(horolog_job *job)
+{
+    horolog_lock(job, "map");
+    spin(lies(job) ? 5 * MS : 400 * US);
+    horolog_unlock(job, "map");
+    return 0;
+}
+
+/* Locks the one within the other, which the file does not. */
+int nests_what_is_apart(horolog_job *job)
+{
+    horolog_lock(job, "map");
+    spin(100 * US);
+    if (lies(job)) {
+        horolog_lock(job, "log");
+    }
+    spin(100 * US);
+    horolog_unlock(job, "map");
+    if (!lies(job)) {
+        horolog_lock(job, "log");
+    }
+    spin(100 * US);
+    horolog_unlock(job, "log");
+    return 0;
+}
+
+/* Locks so often that not every record finds a place. */
+int locks_often(horolog_job *job)
+{
+    for (int i = 0; i < (lies(job) ? 4000 : 1); i++) {
+        horolog_lock(job, "map");
+        horolog_unlock(job, "map");
+    }
+    return honest(job);
+}
+
 /* Keeps the resource for longer than the file says. */
 int long_section(horolog_job *job)
 {

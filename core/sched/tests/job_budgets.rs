@@ -269,3 +269,36 @@ fn a_job_that_has_begun_outlives_a_mode_that_drops_it_and_no_other_of_its_task_d
     run.step();
     assert_eq!((machine(&run), run.thread.chosen), ((1, 0, false, Some(30)), Some(TaskId(0))));
 }
+
+/// Whoever waits for what it holds would wait for a job below every task.
+#[test]
+fn a_job_that_holds_something_is_put_below_or_stopped_once_it_has_unlocked_all() {
+    for (overrun, action) in [("demote", OverrunAction::Demote), ("stop", OverrunAction::Stop)] {
+        let resources = ["bus", "disk"].map(|name| format!("[[resource]]\nname = \"{name}\"\n"));
+        let section =
+            |name| format!("[[task.section]]\nresource = \"{name}\"\nfrom = \"1 ns\"\nlength = \"20 ns\"\n");
+        let text = horolog_model::file::print(&system(overrun))
+            + &section("bus")
+            + &section("disk")
+            + &resources.concat();
+        let (system, _) =
+            horolog_model::file::read(&text, "test.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+        let machine = MachineBuilder::new(&system).on_threads(false).build().expect("a system");
+        let driver = Driver::new(machine, &system, std::iter::once(CPU));
+        let mut run = Run { driver, thread: Thread::default(), now: 0 };
+        run.thread.releases = 1;
+        run.step();
+        let a = TaskId(0);
+        for resource in [0, 1] {
+            assert_eq!(run.driver.tell(0, run.now).lock(a, resource), Ok(true));
+        }
+        run.tell(0, 50, 0);
+        assert_eq!((run.thread.chosen, run.thread.acted.len(), run.allowance()), (Some(a), 0, u64::MAX));
+        run.driver.tell(0, run.now).unlock(a, 1).expect("it holds it");
+        run.tell(0, 55, 0);
+        assert_eq!((run.thread.chosen, run.thread.acted.len()), (Some(a), 0));
+        run.driver.tell(0, run.now).unlock(a, 0).expect("it holds it");
+        run.tell(0, 60, 0);
+        assert_eq!((run.thread.chosen, &run.thread.acted[..]), (None, &[(a, action)][..]));
+    }
+}

@@ -457,6 +457,16 @@ impl Verifier {
                 let least = self.model.tasks[task].wcet.max(1);
                 self.breach_of(task, (self.now, self.now), least, "execution beyond the wcet");
                 self.tasks[task].is_stopped = true;
+                // What it has executed kept others waiting.
+                if let Some(mut job) = self.tasks[task].pending.front().cloned() {
+                    let executed = match record.value {
+                        0 => job.executed,
+                        told => told,
+                    };
+                    self.judge_segments(task, cpu, &job, executed);
+                    let last = self.limit_of(task, job.segment, job.points_missing);
+                    self.keep_ran(cpu, Ran::of(task, &mut job, executed, self.now, last));
+                }
                 let ended: Vec<(u64, u64, Option<u64>)> = self.tasks[task]
                     .pending
                     .drain(..)

@@ -480,8 +480,7 @@ fn sections_nest_as_the_file_has_it() {
     let within = system("from = \"2 ns\", length = \"2 ns\"");
     let of = |system: &System| simulated(system, 100).expect("it is simulated");
     let said = found(&verified(&apart, &of(&within)));
-    let what =
-        "t job 0 comes to b while it holds a: the file has no section of b within one of a";
+    let what = "t job 0 comes to b while it holds a: the file has no section of b within one of a";
     assert!(has(&said, Check::Resource, what), "{said:#?}");
     for system in [&apart, &within] {
         assert_eq!(found(&verified(system, &of(system))), []);

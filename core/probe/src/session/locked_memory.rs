@@ -8,11 +8,26 @@ use core::ffi::{c_int, c_long, c_ulong};
 
 /// How sessions are called among the mappings.
 const SESSION: &[u8] = b"/memfd:horolog-trace";
+/// How the files of the runtime libraries begin. What such a library has beside its file, right behind it, is 2 MiB of tables of which few pages are
+/// used: below a small limit that is all that a program may lock.
+const LIBRARY: &[u8] = b"libhorolog_";
 
 /// `mlockall` of everything but sessions.
 #[doc(hidden)]
 #[must_use]
 pub fn mlockall(flags: c_int) -> c_int {
+    // SAFETY: errno is this thread's own.
+    let before = unsafe { *libc::__errno_location() };
+    let result = lock_all(flags);
+    if result == 0 {
+        // A call that succeeds leaves it alone.
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = before };
+    }
+    result
+}
+
+fn lock_all(flags: c_int) -> c_int {
     let later = flags & !libc::MCL_CURRENT;
     let known = libc::MCL_CURRENT | libc::MCL_FUTURE | libc::MCL_ONFAULT;
     let locks_now = flags & libc::MCL_CURRENT != 0 && flags & !known == 0;
@@ -43,9 +58,16 @@ pub fn mlockall(flags: c_int) -> c_int {
 /// Locks each mapping that is no session's.
 fn lock_each(on_fault: bool) -> Result<(), c_int> {
     let flags = if on_fault { libc::MLOCK_ONFAULT } else { 0 };
-    let mut told = Ok(());
+    let (mut told, mut behind_library) = (Ok(()), 0);
     for_each_mapping(|line| {
-        told = lock_line(line, flags.into());
+        let Some(mapping) = Mapping::of(line) else { return true };
+        let is_behind = mapping.name.is_empty() && mapping.from == behind_library;
+        if mapping.name.windows(LIBRARY.len()).any(|part| part == LIBRARY) {
+            behind_library = mapping.to;
+        }
+        if !is_behind && !mapping.is_left_out() {
+            told = mapping.lock(flags.into());
+        }
         told.is_ok()
     });
     told
@@ -89,18 +111,6 @@ fn for_each_mapping(mut more: impl FnMut(&[u8]) -> bool) {
     unsafe { libc::close(file) };
 }
 
-/// Locks the mapping that a line names, where it is no session's.
-fn lock_line(line: &[u8], flags: c_ulong) -> Result<(), c_int> {
-    let Some((from, to, can_be_read)) = mapping(line) else { return Ok(()) };
-    // SAFETY: the kernel checks the range; locking changes no contents.
-    let result: c_long = unsafe { libc::syscall(libc::SYS_mlock2, from, to - from, flags) };
-    // SAFETY: errno is this thread's own.
-    let error = if result == 0 { 0 } else { unsafe { *libc::__errno_location() } };
-    // What cannot be read, or is gone meanwhile, is no reason for the kernel's own call to fail.
-    let counts = can_be_read && matches!(error, libc::ENOMEM | libc::EPERM) && is_there(from);
-    if counts { Err(error) } else { Ok(()) }
-}
-
 /// Whether something is mapped at an address.
 fn is_there(address: c_ulong) -> bool {
     let mut present = 0_u8;
@@ -108,20 +118,43 @@ fn is_there(address: c_ulong) -> bool {
     unsafe { libc::mincore(address as *mut libc::c_void, 1, &mut present) == 0 }
 }
 
-/// From where to where a line of `maps` says that something is, and whether it can be read; `None` of a session, and of what the kernel itself keeps
-/// there.
-fn mapping(line: &[u8]) -> Option<(c_ulong, c_ulong, bool)> {
-    let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
-    let (range, rights) = (words.next()?, words.next()?);
-    let name = words.nth(3).unwrap_or_default();
-    if name.starts_with(SESSION) || name.starts_with(b"[v") {
-        return None;
+/// What a line of `maps` says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Mapping<'a> {
+    from: c_ulong,
+    to: c_ulong,
+    can_be_read: bool,
+    /// Empty where it has none.
+    name: &'a [u8],
+}
+
+impl Mapping<'_> {
+    fn of(line: &[u8]) -> Option<Mapping<'_>> {
+        let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+        let (range, rights) = (words.next()?, words.next()?);
+        let name = words.nth(3).unwrap_or_default();
+        let range = core::str::from_utf8(range).ok()?;
+        let (from, to) = range.split_once('-')?;
+        let number = |text: &str| c_ulong::from_str_radix(text, 16).ok();
+        let (from, to) = (number(from)?, number(to)?);
+        (from < to).then_some(Mapping { from, to, can_be_read: rights.starts_with(b"r"), name })
     }
-    let range = core::str::from_utf8(range).ok()?;
-    let (from, to) = range.split_once('-')?;
-    let number = |text: &str| c_ulong::from_str_radix(text, 16).ok();
-    let (from, to) = (number(from)?, number(to)?);
-    (from < to).then_some((from, to, rights.starts_with(b"r")))
+
+    /// A session, or what the kernel itself keeps there.
+    fn is_left_out(&self) -> bool {
+        self.name.starts_with(SESSION) || self.name.starts_with(b"[v")
+    }
+
+    fn lock(&self, flags: c_ulong) -> Result<(), c_int> {
+        // SAFETY: the kernel checks the range; locking changes no contents.
+        let result: c_long =
+            unsafe { libc::syscall(libc::SYS_mlock2, self.from, self.to - self.from, flags) };
+        // SAFETY: errno is this thread's own.
+        let error = if result == 0 { 0 } else { unsafe { *libc::__errno_location() } };
+        // What cannot be read, or is gone meanwhile, is no reason for the kernel's own call to fail.
+        let counts = self.can_be_read && matches!(error, libc::ENOMEM | libc::EPERM) && is_there(self.from);
+        if counts { Err(error) } else { Ok(()) }
+    }
 }
 
 #[cfg(test)]
@@ -130,14 +163,17 @@ mod tests {
 
     #[test]
     fn lines_of_mappings() {
-        let of = |line: &str| mapping(line.as_bytes());
-        let heap = "55d0c8a4e000-55d0c8a6f000 rw-p 00000000 00:00 0                          [heap]";
-        assert_eq!(of(heap), Some((0x55d0_c8a4_e000, 0x55d0_c8a6_f000, true)));
-        let guard = "7f1e6c000000-7f1e70000000 ---p 00000000 00:00 0 ";
-        assert_eq!(of(guard), Some((0x7f1e_6c00_0000, 0x7f1e_7000_0000, false)));
-        let session = "7f1e50000000-7f1e54000000 rw-s 00000000 00:01 1031    /memfd:horolog-trace (deleted)";
-        assert_eq!(of(session), None);
-        assert_eq!(of("7ffc1a9f2000-7ffc1a9f6000 r--p 00000000 00:00 0    [vvar]"), None);
+        let of = |line: &'static str| Mapping::of(line.as_bytes());
+        let heap = of("55d0c8a4e000-55d0c8a6f000 rw-p 00000000 00:00 0                          [heap]")
+            .expect("one");
+        assert_eq!((heap.from, heap.to, heap.can_be_read), (0x55d0_c8a4_e000, 0x55d0_c8a6_f000, true));
+        assert!(heap.name == b"[heap]" && !heap.is_left_out());
+        let guard = of("7f1e6c000000-7f1e70000000 ---p 00000000 00:00 0 ").expect("one");
+        assert!(guard.name.is_empty() && !guard.can_be_read && !guard.is_left_out());
+        let session =
+            of("7f1e50000000-7f1e54000000 rw-s 00000000 00:01 1031    /memfd:horolog-trace (deleted)");
+        assert!(session.expect("one").is_left_out());
+        assert!(of("7ffc1a9f2000-7ffc1a9f6000 r--p 00000000 00:00 0    [vvar]").expect("one").is_left_out());
         for wrong in ["", "x", "10-x rw-p 0 00:00 0", "20-10 rw-p 0 00:00 0", "10-10 rw-p 0 00:00 0"] {
             assert_eq!(of(wrong), None, "{wrong}");
         }

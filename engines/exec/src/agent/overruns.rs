@@ -48,7 +48,8 @@ impl Threads {
         let Some(place) = self.seats.get(seat) else { return };
         let shared = place.shared.clone();
         let job = place.backlog.front().map_or(0, |job| job.number);
-        self.record(seat, Kind::Enforcement, now, job, 0, action.number());
+        let executed = place.progress().map_or(0, |progress| progress.executed.as_ns());
+        self.record(seat, Kind::Enforcement, now, job, executed, action.number());
         shared.control.attention.fetch_or(OVERRAN, Ordering::AcqRel);
         match action {
             OverrunAction::Skip => shared.control.must_end.store(true, Ordering::Release),
