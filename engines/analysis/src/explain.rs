@@ -2,7 +2,7 @@
 
 use crate::arrival_curve::ArrivalCurve;
 use crate::beyond;
-use crate::cpu_model::{CpuModel, CpuTask};
+use crate::cpu_model::{CpuModel, CpuTask, Held};
 use crate::error::AnalysisError;
 use crate::fixed_priority::sections::Sections;
 use crate::fixed_priority::{level_of, name_of_exact, priority_of};
@@ -88,6 +88,9 @@ pub struct Term {
     /// Whose, where it is some task's or load's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
+    /// The resource of a section that blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
     /// How many jobs, switches or interrupts, where it consists of such.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
@@ -169,7 +172,10 @@ fn until_promotion(cpu: &CpuModel, index: usize, explanation: &mut Explanation) 
             let (who, time) = (Some(server.name.clone()), deadline.saturating_sub(response));
             explanation.response = Some(deadline);
             if !time.is_zero() {
-                explanation.terms.insert(0, Term { kind: TermKind::UntilPromotion, who, count: None, time });
+                explanation.terms.insert(
+                    0,
+                    Term { kind: TermKind::UntilPromotion, who, resource: None, count: None, time },
+                );
             }
         }
         (response, _) => {
@@ -182,6 +188,7 @@ fn until_promotion(cpu: &CpuModel, index: usize, explanation: &mut Explanation) 
 
 /// Collects terms; counts are those of the equations that gave the bound.
 pub(crate) struct Terms<'a> {
+    system: &'a System,
     cpu: &'a CpuModel,
     switches: u128,
     /// Switching of servers, ns.
@@ -191,13 +198,22 @@ pub(crate) struct Terms<'a> {
 
 impl<'a> Terms<'a> {
     /// None yet; the switch that has begun when the window opens counts already.
-    pub(crate) fn new(cpu: &'a CpuModel) -> Terms<'a> {
-        Terms { cpu, switches: 1, server_switching: 0, list: Vec::new() }
+    pub(crate) fn new(system: &'a System, cpu: &'a CpuModel) -> Terms<'a> {
+        Terms { system, cpu, switches: 1, server_switching: 0, list: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, kind: TermKind, who: Option<&str>, count: Option<u64>, ns: u64) {
         if ns > 0 {
-            self.list.push(Term { kind, who: who.map(str::to_owned), count, time: Span::from_ns(ns) });
+            let (who, time) = (who.map(str::to_owned), Span::from_ns(ns));
+            self.list.push(Term { kind, who, resource: None, count, time });
+        }
+    }
+
+    /// A section of the task at `index` that blocks.
+    pub(crate) fn section(&mut self, kind: TermKind, index: usize, held: &Held, ns: u64) {
+        self.add(kind, Some(&self.cpu.tasks[index].name), None, ns);
+        if let Some(term) = self.list.last_mut().filter(|_| ns > 0) {
+            term.resource = self.system.resources().get(held.resource).map(|resource| resource.name.clone());
         }
     }
 
@@ -248,7 +264,7 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
     let (task, own) = (&cpu.tasks[index], priority_of(&cpu.tasks[index])?);
     let switch = cpu.context_switch;
     let closed = !task.shape.preemptive && crate::fixed_priority::blocking(cpu, index)? == 0;
-    let mut terms = Terms::new(cpu);
+    let mut terms = Terms::new(system, cpu);
     // A segment may block at each turn, a section once.
     let turns = task.suspensions() + 1;
     terms.switches += u128::from(turns - 1 + 2 * task.turns());
@@ -311,10 +327,9 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
     let times = (turns > 1).then_some(turns);
     terms.add(TermKind::Blocking, blocker, times, turns * longest);
     for (blocking, time) in Sections::of(cpu)?.blocked(index)?.by {
-        let who = cpu.tasks[blocking.task].name.as_str();
         let is_local = blocking.section.spin.is_none();
         let kind = if is_local { TermKind::BlockingSection } else { TermKind::BlockingSpinLock };
-        terms.add(kind, Some(who), None, time);
+        terms.section(kind, blocking.task, &blocking.section, time);
     }
     terms.switches()?;
     let finish = u128::from(worst.finish);
@@ -373,6 +388,7 @@ impl Term {
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let who = self.who.as_deref().unwrap_or("no task");
+        let resource = self.resource.as_deref().unwrap_or("a resource");
         let count = self.count.unwrap_or(1);
         let plural = if count == 1 { "" } else { "s" };
         match self.kind {
@@ -383,7 +399,7 @@ impl fmt::Display for Term {
                 if count > 1 { write!(f, ", {count} times: after each wait again") } else { Ok(()) }
             }
             TermKind::BlockingSection => {
-                write!(f, "blocked by `{who}`, less important, that has just locked a resource")
+                write!(f, "blocked by `{who}`, less important, that has just locked `{resource}`")
             }
             TermKind::Spinning => {
                 write!(f, "{count} job{plural} of `{who}` spinning, for locks that other processors hold")
@@ -392,16 +408,22 @@ impl fmt::Display for Term {
                 write!(f, "{count} job{plural} of `{who}` asking for spin locks, getting them and letting go")
             }
             TermKind::BlockingSpinLock => {
-                write!(f, "blocked by `{who}`, less important, that waits for a spin lock or holds it")
+                write!(
+                    f,
+                    "blocked by `{who}`, less important, that waits for the spin lock `{resource}` or holds it"
+                )
             }
             TermKind::BlockingDueLater => {
                 write!(f, "blocked by `{who}`, due later, that has just begun and cannot be preempted")
             }
             TermKind::BlockingSectionDueLater => {
-                write!(f, "blocked by `{who}`, due later, that has just locked a resource")
+                write!(f, "blocked by `{who}`, due later, that has just locked `{resource}`")
             }
             TermKind::BlockingSpinLockDueLater => {
-                write!(f, "blocked by `{who}`, due later, that waits for a spin lock or holds it")
+                write!(
+                    f,
+                    "blocked by `{who}`, due later, that waits for the spin lock `{resource}` or holds it"
+                )
             }
             TermKind::BegunAboveSection => {
                 write!(

@@ -93,7 +93,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
     let mut tasks: Vec<Option<TaskVerdict>> = vec![None; resolved.tasks().len()];
     let mut servers: Vec<Option<ServerVerdict>> = vec![None; resolved.servers().len()];
     let (mut devices, mut served) = (Vec::new(), Vec::new());
-    let mut processors = Vec::new();
+    let (mut processors, mut is_whole) = (Vec::new(), true);
     let (mut notes, mut reasons) = (Vec::new(), Vec::new());
     for cpu in resolved.platform().cpus.iter() {
         if let Some(why) = beyond::why_on(&resolved, cpu) {
@@ -101,6 +101,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
                 tasks[id.index()] = Some(beyond::unknown_task(&resolved, id));
             }
             notes.push(why);
+            is_whole = false;
             continue;
         }
         let mut model = CpuModel::new(&resolved, cpu)?;
@@ -167,7 +168,8 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
     Ok(Analysis {
         schema: "horolog.analysis/1",
         system: resolved.name().to_owned(),
-        utilisation: Some(processors.iter().map(|p| p.utilisation).fold(0.0, f64::max)),
+        // Of a processor of which no test knows nothing is computed.
+        utilisation: is_whole.then(|| processors.iter().map(|p| p.utilisation).fold(0.0, f64::max)),
         schedulable: match processors.iter().any(|one| proves_a_miss(one) && !has_soft(one)) {
             true => Schedulable::No,
             false => Schedulable::of(hard.map(|task| task.verdict).chain(required)),
@@ -207,7 +209,7 @@ fn sections_note(system: &System, model: &CpuModel) -> Option<String> {
             false => "the original ceiling one section",
         };
         return Some(format!(
-            "cpu {cpu}: under {how}, may block once a busy period; what locking itself costs is not in the bounds"
+            "cpu {cpu}: under {how} may block once a busy period; what locking itself costs is not in the bounds"
         ));
     }
     let unexplored = if is_edf { ", and sensitivity is not explored" } else { "" };

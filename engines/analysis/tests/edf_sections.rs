@@ -85,7 +85,7 @@ fn who_blocks_is_told() {
     assert!(
         explained
             .to_string()
-            .contains("blocked by `user`, due later, that waits for a spin lock or holds it")
+            .contains("blocked by `user`, due later, that waits for the spin lock `")
     );
 }
 

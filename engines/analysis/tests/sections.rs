@@ -50,6 +50,10 @@ fn each_task_is_blocked_by_one_section_whose_ceiling_reaches_it() {
     let explained = explain(&system, control, &Options::default()).unwrap();
     let term = explained.terms.iter().find(|term| term.kind == TermKind::BlockingSection).unwrap();
     assert_eq!((term.who.as_deref(), term.time), (Some("planner"), Span::from_ns(2_000_000)));
+    assert!(
+        term.resource.is_some()
+            && term.to_string().contains(&format!("locked `{}`", term.resource.as_deref().unwrap()))
+    );
     let sum: u64 = explained.terms.iter().map(|term| term.time.as_ns()).sum();
     assert_eq!(Some(Span::from_ns(sum)), explained.response);
     let resolved = resolve(&system).unwrap();

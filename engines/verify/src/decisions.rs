@@ -684,7 +684,13 @@ fn why(system: &System, cpu: CpuId, runs: Option<TaskId>, wanted: Option<TaskId>
         return match (runs, wanted, system.policy()) {
             (Some(_), Some(_), horolog_model::Policy::Edf) => "its deadline is earlier",
             (Some(runs), Some(wanted), _) => {
-                more_important(system.task(runs).priority, system.task(wanted).priority)
+                let (runs, wanted) = (system.task(runs).priority, system.task(wanted).priority);
+                let is_less =
+                    runs.zip(wanted).is_some_and(|(runs, wanted)| runs.is_more_important_than(wanted));
+                if is_less && !system.resources().is_empty() {
+                    return "what jobs hold or wait for puts it first";
+                }
+                more_important(runs, wanted)
             }
             _ => "it is ready",
         };

@@ -46,7 +46,7 @@ impl Checker {
                     let remedy = self.suggestions.did_you_mean(name, names);
                     self.fail(path::join(&at, "resource"), format!("there is no resource `{name}`"), remedy);
                 }
-                self.section(task, place, &at, path, nests);
+                self.section(task, place, &at, (path, nests), forest);
                 let other = *first.entry(name).or_insert(index);
                 let is_local = draft
                     .resources
@@ -69,7 +69,14 @@ impl Checker {
     }
 
     /// One section, beside those that stand before it.
-    fn section(&mut self, task: &Task, place: usize, at: &str, path: &str, nests: bool) {
+    fn section(
+        &mut self,
+        task: &Task,
+        place: usize,
+        at: &str,
+        (path, nests): (&str, bool),
+        forest: &Forest<'_>,
+    ) {
         let section = &task.sections[place];
         if section.length.is_zero() {
             let remedy = "give it a length above zero, or remove the section";
@@ -93,7 +100,16 @@ impl Checker {
             section.end().is_some_and(|end| end <= other.from)
                 || other.end().is_some_and(|end| end <= section.from)
         };
-        if let Some(other) = before.clone().find(|other| !section.nests_with(other)) {
+        // Where the protocols know no nesting, that is told.
+        let protocol = |name: &str| {
+            let found = forest.draft.resources.iter().find(|resource| resource.name == name);
+            found.map(|resource| resource.protocol).unwrap_or_default()
+        };
+        let may_nest = |other: &Section| {
+            other.resource != section.resource
+                && protocol(&section.resource).nests_with(protocol(&other.resource))
+        };
+        if let Some(other) = before.clone().find(|other| may_nest(other) && !section.nests_with(other)) {
             let reason = format!("the sections of `{}` and `{}` overlap", other.resource, section.resource);
             self.fail(at, reason, "let one end before the other begins, or lie within it");
         } else if before.filter(|other| other.resource == section.resource).any(|other| !is_apart(&other)) {

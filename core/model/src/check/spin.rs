@@ -20,7 +20,11 @@ impl Checker {
                 let (Some(end), Some(other_end)) = (section.end(), other.end()) else { return false };
                 section.from < other_end && other.from < end
             };
-            let others = task.sections.iter().enumerate().filter(|&(other, _)| other != place);
+            let others = task
+                .sections
+                .iter()
+                .enumerate()
+                .filter(|&(other, it)| other != place && it.resource != section.resource);
             // Of two sections that both may not, or both may with others, the later one is told.
             let is_told = |other: usize, name: &str| {
                 let theirs = protocol(name).unwrap_or_default();

@@ -71,7 +71,7 @@ pub(crate) fn explain_edf(
     explanation.worst_job = parts.own_jobs.saturating_sub(1);
     explanation.busy_period = Some(Span::from_ns(busy));
 
-    let mut terms = Terms::new(cpu);
+    let mut terms = Terms::new(system, cpu);
     terms.jobs(TermKind::OwnWork, index, 1)?;
     terms.jobs(TermKind::EarlierJobs, index, u128::from(parts.own_jobs.saturating_sub(1)))?;
     for (other, count) in parts.jobs.iter().enumerate().filter(|(other, _)| *other != index) {
@@ -111,10 +111,10 @@ fn blocking(
         return Ok(());
     };
     if section.held.spin.is_some() {
-        terms.add(TermKind::BlockingSpinLockDueLater, who, None, time);
+        terms.section(TermKind::BlockingSpinLockDueLater, blocker, &section.held, time);
         return Ok(());
     }
-    terms.add(TermKind::BlockingSectionDueLater, who, None, section.held.length);
+    terms.section(TermKind::BlockingSectionDueLater, blocker, &section.held, section.held.length);
     for index in section.begun {
         terms.jobs(TermKind::BegunAboveSection, index, 1)?;
     }

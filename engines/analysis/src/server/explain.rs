@@ -169,7 +169,7 @@ impl Terms {
         let narrow = |value: u128| u64::try_from(value).map_err(|_| NoAnswer::TooLarge);
         if ns > 0 {
             let (count, time) = (count.map(narrow).transpose()?, Span::from_ns(narrow(ns)?));
-            self.list.push(Term { kind, who: who.map(str::to_owned), count, time });
+            self.list.push(Term { kind, who: who.map(str::to_owned), resource: None, count, time });
         }
         Ok(())
     }
