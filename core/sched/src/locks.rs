@@ -205,11 +205,11 @@ impl Machine {
             woken.extend(lock.waiting.iter().map(|&task| Woken { task: TaskId(task), resource }));
         } else {
             let processor = self.leaves[by.index()].processor;
-            let free = (0..).zip(&self.locks.resources);
-            let free = free.filter(|(_, lock)| !lock.bars.is_empty() && lock.holder == NONE);
-            let waiting = free.flat_map(|(resource, lock)| {
+            let all = (0..).zip(&self.locks.resources).filter(|(_, lock)| !lock.bars.is_empty());
+            let waiting = all.flat_map(|(resource, lock)| {
                 lock.waiting.iter().map(move |&task| Woken { task: TaskId(task), resource })
             });
+            // Whoever holds what it waits for keeps it from that.
             let may_have_it = |it: &Woken| {
                 self.leaves[it.task.index()].processor == processor && self.bar_of(it.task.0).is_none()
             };

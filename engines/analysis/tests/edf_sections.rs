@@ -82,11 +82,7 @@ fn who_blocks_is_told() {
     let terms: Vec<_> =
         explained.terms.iter().map(|term| (term.kind, term.who.as_deref(), term.time.as_ns())).collect();
     assert_eq!(terms, [(TermKind::OwnWork, None, 3), (TermKind::BlockingSpinLockDueLater, Some("user"), 15)]);
-    assert!(
-        explained
-            .to_string()
-            .contains("blocked by `user`, due later, that waits for the spin lock `")
-    );
+    assert!(explained.to_string().contains("blocked by `user`, due later, that waits for the spin lock `"));
 }
 
 /// On one processor: `user` and `slow` share `bus`, `fast` does not use it.
