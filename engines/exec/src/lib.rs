@@ -61,7 +61,7 @@ pub use executive::Executive;
 pub use flight::{Dump, FlightRecorder};
 pub use horolog_sched::{Allowance, Progress, Verdict};
 pub use job::Job;
-pub use libraries::{LibraryFault, library_faults};
+pub use libraries::library_faults;
 pub use load::load_warnings;
 pub use options::{
     ArrivalPattern, Backend, DEFAULT_STACK, Limit, NonPreemptiveVariant, PointVariant, RecordLevel,

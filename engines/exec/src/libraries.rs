@@ -3,7 +3,7 @@
 //! Nothing is loaded for that, since loading runs code. What only the loader can find is left to it.
 
 use crate::body::place;
-use horolog_model::{Body, System};
+use horolog_model::{Body, ModelError, System};
 use object::{Object as _, ObjectSymbol as _};
 use std::fs::File;
 use std::io;
@@ -26,28 +26,17 @@ const COMPILERS: [&str; 9] = [
 const MOST_BYTES: u64 = 1 << 30;
 const MOST_NAMES: usize = 1 << 16;
 
-/// What is wrong with the library of a task.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LibraryFault {
-    /// The value of the file, as `task.control.body.symbol`.
-    pub path: String,
-    /// What is wrong.
-    pub reason: String,
-    /// What to do.
-    pub remedy: String,
-}
-
 /// What is wrong with the libraries of this system; `folder` is where relative paths begin. A bare name that is not there is left to the
 /// system's loader.
 #[must_use]
-pub fn library_faults(system: &System, folder: Option<&Path>) -> Vec<LibraryFault> {
+pub fn library_faults(system: &System, folder: Option<&Path>) -> Vec<ModelError> {
     let mut faults = Vec::new();
     for task in system.tasks() {
         let Some(Body::Library { library, symbol, init, exit, .. }) = &task.body else { continue };
         let place = place(library, folder);
         let fault = |key: &str, reason: String, remedy: String| {
-            let path = format!("task.{}.body.{key}", task.name);
-            LibraryFault { path, reason, remedy }
+            let at = format!("task.{}.body.{key}", task.name);
+            ModelError { at, reason, remedy }
         };
         let file = match open_regular(&place) {
             Ok(Some(file)) => file,
@@ -130,7 +119,7 @@ fn remedy_for(name: &str, functions: &[String]) -> String {
 mod tests {
     use super::*;
 
-    fn faults(body: &str, folder: &Path) -> Vec<LibraryFault> {
+    fn faults(body: &str, folder: &Path) -> Vec<ModelError> {
         let text = format!(
             "[system]\nname = \"s\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 1\nbody = {{ {body} }}\n"
         );
@@ -155,13 +144,13 @@ mod tests {
         let good = r#"library = "./libe.so", symbol = "callback""#;
         assert_eq!(faults(good, folder.path()), []);
         let slip = &faults(&good.replace("callback", "calback"), folder.path())[0];
-        assert_eq!(slip.path, "task.a.body.symbol");
+        assert_eq!(slip.at, "task.a.body.symbol");
         assert_eq!(slip.reason, "./libe.so has no function `calback`");
         assert_eq!(slip.remedy, "did you mean `callback`?");
         let far = &faults(&good.replace("callback", "x"), folder.path())[0];
         assert!(far.remedy.starts_with("check its name"), "{far:?}");
         let none = &faults(&good.replace("libe", "libf"), folder.path())[0];
-        assert!(none.path.ends_with("body.library") && none.reason.starts_with("cannot read"), "{none:?}");
+        assert!(none.at.ends_with("body.library") && none.reason.starts_with("cannot read"), "{none:?}");
         let text = &faults(&good.replace("libe.so", "text.so"), folder.path())[0];
         assert!(text.reason.ends_with("text.so is not a shared library"), "{text:?}");
         // Neither a device without an end nor a pipe without a writer is read.
@@ -170,7 +159,7 @@ mod tests {
         for (name, shown) in [("/dev/zero", "/dev/zero"), ("./pipe.so", "pipe.so"), ("pipe.so", "pipe.so")] {
             let body = format!(r#"library = "{name}", symbol = "f""#);
             let told = &faults(&body, folder.path())[0];
-            assert!(told.path.ends_with("body.library"), "{told:?}");
+            assert!(told.at.ends_with("body.library"), "{told:?}");
             assert!(told.reason.ends_with(&format!("{shown} is not a regular file")), "{told:?}");
         }
         // The loader looks for a bare name where it likes.

@@ -2,7 +2,7 @@
 //!
 //! In a simulated trace a job locks once it has executed `from`, unlocks `length` later or where it ends, and leaves no section out that
 //! it has come to; costs of the platform are allowed. In a run that holds for bodies that spin: they lock no earlier, as far as the
-//! kernel's record tells, and lock at all. A body of its own locks where it wants.
+//! kernel's record tells, and lock at all. A body of its own locks where it wants, and no more often than the file says.
 
 use crate::job::Job;
 use crate::result::{Check, Class};
@@ -33,11 +33,15 @@ impl Verifier {
     /// The oldest job of a task, which runs, comes to a section of a resource: it locks, or has to wait.
     pub(crate) fn enter_section(&mut self, task: usize, place: usize) {
         let known = self.has_executed(task);
+        let Some(number) = self.tasks[task].pending.front().map(|job| job.number) else { return };
+        if let Some(allowed) = self.resources.entries[task].count(number, place).filter(|_| known.is_none()) {
+            let what = format!("locks it more often than it has sections there in the file ({allowed})");
+            self.border_finding(task, number, place, &what);
+        }
         let Some(job) = self.tasks[task].pending.front_mut() else { return };
         let borders = &self.resources.borders[task].all;
         let begins = |border: &Border| border.begun_at.is_none() && border.resource == place;
         let found = borders.iter().enumerate().skip(job.border).find(|(_, border)| begins(border));
-        let number = job.number;
         let Some((index, border)) = found else {
             if known.is_none() {
                 return;

@@ -61,6 +61,37 @@ struct Waiting {
     since: u64,
 }
 
+/// How often the present job of a task has come to each of its resources.
+#[derive(Clone, Debug)]
+pub(crate) struct Entries {
+    job: u64,
+    /// The resource, how many sections the file has on it, and how often the job has come to one.
+    of_each: Vec<(usize, u32, u32)>,
+}
+
+impl Entries {
+    fn of(sections: &[(usize, u64)]) -> Entries {
+        let mut of_each: Vec<(usize, u32, u32)> = Vec::new();
+        for &(place, _) in sections {
+            match of_each.iter_mut().find(|(other, ..)| *other == place) {
+                Some((_, allowed, _)) => *allowed += 1,
+                None => of_each.push((place, 1, 0)),
+            }
+        }
+        Entries { job: u64::MAX, of_each }
+    }
+
+    /// A job comes to a section; how many the file has, where this is the first one more than that.
+    pub(crate) fn count(&mut self, job: u64, place: usize) -> Option<u32> {
+        if std::mem::replace(&mut self.job, job) != job {
+            self.of_each.iter_mut().for_each(|(_, _, came)| *came = 0);
+        }
+        let (_, allowed, came) = self.of_each.iter_mut().find(|(other, ..)| *other == place)?;
+        *came = came.saturating_add(1);
+        (*came == allowed.saturating_add(1)).then_some(*allowed)
+    }
+}
+
 /// A job that waits for a spin lock: since when, and what it had executed then and had been interrupted for.
 #[derive(Clone, Copy, Debug)]
 struct Spinning {
@@ -84,6 +115,8 @@ pub(crate) struct Resources {
     pub(crate) lost_at: Option<u64>,
     /// How many locks were on record.
     locks: u64,
+    /// Of each task, how often its present job has come to its resources.
+    pub(crate) entries: Vec<Entries>,
     /// Of each task: those of its resources of which the first has a section within one of the second.
     within: Vec<Vec<(usize, usize)>>,
 }
@@ -115,14 +148,16 @@ impl Resources {
                 free_since: 0,
             }
         });
+        let entries = sections.iter().map(|sections| Entries::of(sections)).collect();
         Resources {
             all: all.collect(),
-            sections,
             borders: Borders::all(system),
             spinning: vec![None; system.tasks().len()],
+            sections,
             spin_priorities: system.tasks().iter().map(|task| spin_priority(system, task.cpu)).collect(),
             lost_at: None,
             locks: 0,
+            entries,
             within: system.tasks().iter().map(|task| nested(system, task)).collect(),
         }
     }
@@ -179,6 +214,12 @@ impl Verifier {
 
     fn resource_finding(&mut self, task: usize, job: u64, message: String) {
         self.job_finding(Class::ModelViolated, Check::Resource, task, job, message, None);
+    }
+
+    /// What the runtime does alone. In a run a job may be preempted between its change of the word and the record of that, so nobody is accused.
+    fn waiting_finding(&mut self, task: usize, job: u64, message: String) {
+        let class = if self.model.simulated { Class::ModelViolated } else { Class::CannotTell };
+        self.job_finding(class, Check::Resource, task, job, message, None);
     }
 
     /// The place of the resource that a record names; finds fault where there is none, or the task does not use it.
@@ -259,7 +300,11 @@ impl Verifier {
                 true => format!("{locks}, for which {next} has waited longer"),
                 false => format!("{locks}, and {next}, which waits for it or for another one, was not woken"),
             };
-            self.resource_finding(task, record.job, message);
+            if is_spin_lock {
+                self.resource_finding(task, record.job, message);
+            } else {
+                self.waiting_finding(task, record.job, message);
+            }
         } else if spun.is_none() && state != State::Running {
             self.misfit(record, state);
         } else if self.model.simulated && spun.is_some() && free_since.max(came) < now {
@@ -460,7 +505,7 @@ impl Verifier {
                     "{} job {} waits for {}, which nobody else holds",
                     self.model.tasks[task].name, record.job, resource.name
                 );
-                self.resource_finding(task, record.job, message);
+                self.waiting_finding(task, record.job, message);
             }
             let asked = self.tasks[task].pending.front_mut().map(|job| job.asks_for.replace(place));
             if asked != Some(Some(place)) {
@@ -497,7 +542,7 @@ impl Verifier {
                     self.name_of(holder),
                     self.resources.all[held].name
                 );
-                self.resource_finding(task, record.job, message);
+                self.waiting_finding(task, record.job, message);
             }
         }
         self.awake(record, task);

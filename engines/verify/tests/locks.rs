@@ -23,6 +23,14 @@ fn verified(system: &System, records: &[Record]) -> Verification {
     verify_records(system, &[], &header, records, &Options::default()).expect("it can be verified")
 }
 
+/// As from a run whose tasks have code of their own.
+fn measured(system: &System, records: &[Record]) -> Verification {
+    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
+    let mut header = Header::simulated(String::new(), names, 0, Span::ZERO);
+    header.backend = "linux".to_owned();
+    verify_records(system, &[], &header, records, &Options::default()).expect("it can be verified")
+}
+
 /// So many drawn systems with resources, beside servers and below trees, each with its simulated trace.
 fn drawn(kind: Drawn, count: u64) -> impl Iterator<Item = (System, Vec<Record>)> {
     (0..count).filter_map(move |index| {
@@ -463,6 +471,50 @@ fn a_free_resource_below_the_ceiling_of_a_held_one_is_waited_for() {
     let said = found(&verified(&with_disk("original-ceiling"), &free));
     let what = "next job 0 locks disk, and low holds bus, whose ceiling is not below it";
     assert!(has(&said, Check::Resource, what), "{said:#?}");
+}
+
+/// In a run a job may be preempted between its change of the word and the record of that: then another one waits for what nobody holds by the records.
+#[test]
+fn a_wait_that_the_records_do_not_explain_accuses_nobody_in_a_run() {
+    let system = local("inheritance");
+    let mut records = simulated(&system, 200).expect("it is simulated");
+    let is_lock = |record: &Record| (record.kind, record.task) == (Kind::Lock, 0);
+    let lock = records.iter().position(is_lock).expect("the lock of `low`");
+    records.remove(lock);
+    let wait = records.iter().position(|it| (it.kind, it.extra) == (Kind::Suspend, 1)).expect("a wait");
+    records.truncate(wait + 1);
+    let result = measured(&system, &records);
+    let what = "next job 0 waits for bus, which nobody else holds";
+    let classes: Vec<Class> =
+        found(&result).into_iter().filter(|it| it.2.contains(what)).map(|it| it.0).collect();
+    assert_eq!(classes, [Class::CannotTell], "{:#?}", found(&result));
+    let said = found(&verified(&system, &records));
+    assert!(has(&said, Check::Resource, what), "{said:#?}");
+}
+
+/// A body of its own locks where it wants, and as often as the file says.
+#[test]
+fn a_body_that_locks_more_often_than_the_file_says_is_found() {
+    let system = |count: u64| {
+        let sections: String = (0..count)
+            .map(|place| format!("{{ resource = \"a\", from = \"{} ns\", length = \"1 ns\" }},", 2 * place))
+            .collect();
+        let text = format!(
+            "[system]\nname = \"often\"\n[[resource]]\nname = \"a\"\n[[task]]\nname = \"t\"\nperiod = \"100 ns\"\n\
+             wcet = \"10 ns\"\npriority = 1\nsection = [{sections}]\n"
+        );
+        horolog_model::file::read(&text, "often.toml", &[]).unwrap_or_else(|errors| panic!("{errors}")).0
+    };
+    let what = "t job 0 locks it more often than it has sections there in the file";
+    for locks in 1..=4 {
+        let records = simulated(&system(locks), 150).expect("it is simulated");
+        for allowed in 1..=4 {
+            let said = found(&measured(&system(allowed), &records));
+            let often: Vec<_> = said.iter().filter(|it| it.2.contains(what)).collect();
+            assert_eq!(often.len(), usize::from(locks > allowed), "{locks} of {allowed}: {said:#?}");
+            assert!(often.iter().all(|it| it.2.ends_with(&format!("({allowed})"))), "{said:#?}");
+        }
+    }
 }
 
 /// A job locks within what it holds only where the file has it, and unlocks what is within first.

@@ -1,18 +1,17 @@
 //! Ctrl-C and `kill` as a flag, so that a run ends in order.
 
 use crate::Error;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGXFSZ};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-/// Sets `stop` at the first SIGINT, SIGTERM or SIGHUP (where that is not ignored, as under `nohup`); a second one ends the process at once with exit status 130 (the
+/// Sets `stop` at the first SIGINT, SIGTERM, SIGQUIT or SIGHUP (where that is not ignored, as under `nohup`); a second one ends the process at once with exit status 130 (the
 /// guardian then puts back what the run has changed).
 ///
 /// # Errors
 /// Where the kernel refuses the handler.
 pub fn set_on_interrupt(stop: &Arc<AtomicBool>) -> Result<(), Error> {
-    let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
+    for signal in ending() {
         // The order matters: the shutdown looks at the flag before the same signal sets it.
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(stop))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(stop)))
@@ -23,14 +22,13 @@ pub fn set_on_interrupt(stop: &Arc<AtomicBool>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts the number of the last SIGINT, SIGTERM or SIGHUP into the result; 0: there was none yet.
+/// Puts the number of the last SIGINT, SIGTERM, SIGQUIT or SIGHUP into the result; 0: there was none yet.
 ///
 /// # Errors
 /// Where the kernel refuses the handler.
 pub fn last_interrupt() -> Result<Arc<AtomicUsize>, Error> {
     let last = Arc::new(AtomicUsize::new(0));
-    let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
+    for signal in ending() {
         let number = usize::try_from(signal).unwrap_or(0);
         signal_hook::flag::register_usize(signal, Arc::clone(&last), number).map_err(|error| {
             Error::io(format!("sigaction({signal})"), &error, "run without a sandbox that forbids it")
@@ -46,18 +44,18 @@ pub fn name(signal: usize) -> &'static str {
         Ok(SIGINT) => "SIGINT",
         Ok(SIGTERM) => "SIGTERM",
         Ok(SIGHUP) => "SIGHUP",
+        Ok(SIGQUIT) => "SIGQUIT",
         _ => "a signal",
     }
 }
 
-/// At the first SIGINT, SIGTERM or SIGHUP (where that is not ignored) writes `text` to standard error and ends the process with `status`: for
+/// At the first SIGINT, SIGTERM, SIGQUIT or SIGHUP (where that is not ignored) writes `text` to standard error and ends the process with `status`: for
 /// work that leaves nothing behind.
 ///
 /// # Errors
 /// Where the kernel refuses the handler.
 pub fn end_with(text: &'static str, status: i32) -> Result<(), Error> {
-    let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
+    for signal in ending() {
         let end = move || {
             // SAFETY: the text lives for ever, and both calls may be made in a handler.
             unsafe {
@@ -71,6 +69,12 @@ pub fn end_with(text: &'static str, status: i32) -> Result<(), Error> {
         })?;
     }
     Ok(())
+}
+
+/// The signals that end what is done in order.
+fn ending() -> impl Iterator<Item = i32> {
+    let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    [SIGINT, SIGTERM, SIGQUIT].into_iter().chain(hang_up)
 }
 
 fn is_ignored(signal: i32) -> bool {

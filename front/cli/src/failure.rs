@@ -3,6 +3,7 @@
 use crate::colour::{self, Tone};
 use horolog_closed_loop::LoopError;
 use horolog_closed_loop::verdict::Closing;
+use horolog_model::file::did_you_mean;
 use horolog_model::{Diagnostics, Message, Source};
 use horolog_sys::UNWRITABLE;
 use serde::Serialize;
@@ -158,6 +159,11 @@ impl Failure {
     /// Bad input: exit 2.
     pub(crate) fn bad_input(message: impl Display) -> Failure {
         Failure::of_words(message, "bad-input", 2)
+    }
+
+    /// Nothing of this sort has this name; `more` says what else would do.
+    pub(crate) fn not_called(what: &str, wanted: &str, known: &[&str], more: &str) -> Failure {
+        Failure::bad_input(format_args!("error: {}", not_called(what, wanted, known, more)))
     }
 
     /// What is wrong with a file, each at its place: exit 2.
@@ -326,9 +332,28 @@ impl From<LoopError> for Failure {
     }
 }
 
+fn not_called(what: &str, wanted: &str, known: &[&str], more: &str) -> String {
+    let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let guess = did_you_mean(wanted, known);
+    if guess.starts_with("did you mean") {
+        return format!("no {what} is called `{wanted}`; {guess} There are: {all}{more}");
+    }
+    format!("no {what} is called `{wanted}`; there are: {all}{more}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_is_nearly_one_is_guessed() {
+        let known = ["control", "camera"];
+        let near = "no task is called `contrl`; did you mean `control`? There are: control, camera";
+        assert_eq!(not_called("task", "contrl", &known, ""), near);
+        let far = "no task is called `nobody`; there are: control, camera; or a file";
+        assert_eq!(not_called("task", "nobody", &known, "; or a file"), far);
+        assert_eq!(not_called("server", "x", &[], ""), "no server is called `x`; there are: none");
+    }
 
     #[test]
     fn the_line_of_several_files_names_three_of_each_kind_and_hides_none() {

@@ -214,14 +214,18 @@ fn a_run_without_end_logs_its_start_its_signal_and_its_end() {
         read().contains(" UTC start: endless with 1 task, until it is stopped, dumps go to ")
     });
     wait_for("the thread", || common::process_of_thread(running.id(), "slow").is_some());
-    signal(running.id(), "TERM");
+    // The recorder is asked for a dump, which it writes with what comes after, or at the end.
+    signal(running.id(), "USR1");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    signal(running.id(), "QUIT");
     running.wait().expect("it ends");
     let said = read();
     let lines: Vec<&str> = said.lines().filter(|line| line.contains(" UTC ")).collect();
     let what: Vec<&str> =
         lines.iter().filter_map(|line| line.split(" UTC ").nth(1)?.split(':').next()).collect();
     assert!(what.first() == Some(&"start") && what.last() == Some(&"end"), "{said}");
-    assert!(said.contains("signal: SIGTERM, the run ends") && said.contains(" UTC end: after "), "{said}");
+    assert!(said.contains("signal: SIGQUIT, the run ends") && said.contains(" UTC end: after "), "{said}");
+    assert!(said.contains(" UTC dump: it was asked for: ") && said.contains("asked-0001.trace"), "{said}");
     let first = lines[0];
     assert!(
         first.starts_with("20") && first.as_bytes()[4] == b'-' && first.as_bytes()[13] == b':',
@@ -235,4 +239,20 @@ fn a_run_that_is_stopped_early_says_so_in_its_log() {
     let (_place, file) = folder("[system]\nname = \"x\"\n");
     let refused = end(start(&mut horolog(["run", &file, "--forever"])));
     assert!(refused.status == Some(2) && !refused.err.contains(" UTC "), "{refused:?}");
+}
+
+#[test]
+fn every_library_that_is_missing_is_told_in_one_go() {
+    let task = |name: &str, priority: u32| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = {priority}\n\
+             body = {{ library = \"./none-{name}.so\", symbol = \"f\" }}\n"
+        )
+    };
+    let text = "[system]\nname = \"two\"\n[platform]\ncpus = [0]\n".to_owned() + &task("a", 2) + &task("b", 1);
+    let (_place, file) = folder(&text);
+    let refused = end(start(&mut horolog(["run", &file, "--for", "1s"])));
+    assert_eq!(refused.status, Some(2), "{refused:?}");
+    assert!(refused.err.contains("none-a.so") && refused.err.contains("none-b.so"), "{refused:?}");
+    assert!(refused.err.contains("2 errors"), "{refused:?}");
 }

@@ -1,4 +1,5 @@
-//! A run without end whose newest records are written out when a deadline was missed, a job overran, or the run ended before its time.
+//! A run without end whose newest records are written out when a deadline was missed, a job overran, somebody asks, or the run ended before its
+//! time.
 
 use crate::LoopError;
 use crate::merge::{Target, TaskThreads};
@@ -10,6 +11,7 @@ use horolog_trace::file::Header;
 use horolog_trace::{Kind, Outcome, Record, Sink};
 use std::fs::File;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How many entries are kept: some 8 MiB, and seconds of most systems.
 const CAPACITY: usize = 1 << 16;
@@ -29,6 +31,7 @@ enum Entry {
 enum Cause {
     Miss,
     Overrun,
+    Asked,
     End,
 }
 
@@ -46,6 +49,7 @@ impl Cause {
         match self {
             Cause::Miss => "miss",
             Cause::Overrun => "overrun",
+            Cause::Asked => "asked",
             Cause::End => "end",
         }
     }
@@ -54,6 +58,7 @@ impl Cause {
         match self {
             Cause::Miss => "a deadline was missed",
             Cause::Overrun => "a job overran",
+            Cause::Asked => "it was asked for",
             Cause::End => "the run ended before its time",
         }
     }
@@ -63,6 +68,8 @@ impl Cause {
 pub(crate) struct Flight<'a> {
     folder: &'a Path,
     told: &'a mut dyn FnMut(&str, &Path),
+    /// Set by whoever wants a dump.
+    asked: &'a AtomicBool,
     /// What the dump that is due is for, the first where there are several.
     cause: Option<Cause>,
     recorder: FlightRecorder<Entry>,
@@ -75,14 +82,17 @@ impl<'a> Flight<'a> {
     /// Makes the folder before the run; `told` hears of every file that is written.
     pub(crate) fn new(
         folder: &'a Path,
+        asked: &'a AtomicBool,
         told: &'a mut dyn FnMut(&str, &Path),
     ) -> Result<Flight<'a>, LoopError> {
         std::fs::create_dir_all(folder).map_err(|error| LoopError::writing(folder, error))?;
         let recorder = FlightRecorder::new(CAPACITY, AFTER);
-        Ok(Flight { folder, told, cause: None, recorder, head: None, dumps: 0, failed: None })
+        Ok(Flight { folder, told, asked, cause: None, recorder, head: None, dumps: 0, failed: None })
     }
 
     fn keep(&mut self, entry: Entry, cause: Option<Cause>) {
+        let is_asked = self.asked.load(Ordering::Relaxed) && self.asked.swap(false, Ordering::Relaxed);
+        let cause = cause.or(is_asked.then_some(Cause::Asked));
         self.cause = self.cause.or(cause);
         if let Some(dump) = self.recorder.record(entry, cause.is_some()) {
             self.write(&dump);

@@ -12,6 +12,7 @@ use horolog_time::Span;
 use horolog_trace::Outcome;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 
 /// What a run on this machine came to.
 #[derive(Clone, Debug)]
@@ -40,8 +41,8 @@ pub fn measured_run(
 }
 
 /// Runs the system with a flight recorder: the newest records, in bounded memory, are written into `folder` as
-/// `miss-0001.trace`, `overrun-0001.trace` or `end-0001.trace`, … when a deadline was missed, a job overran, or the run ended before its
-/// time; `told` hears why, and of every file.
+/// `miss-0001.trace`, `overrun-0001.trace`, `asked-0001.trace` or `end-0001.trace`, … when a deadline was missed, a job overran, somebody set `asked`,
+/// or the run ended before its time; `told` hears why, and of every file.
 ///
 /// # Errors
 /// As [`measured_run`].
@@ -50,9 +51,10 @@ pub fn recorded_run(
     options: &RunOptions,
     folder: &Path,
     guard: Guard,
+    asked: &AtomicBool,
     told: &mut dyn FnMut(&str, &Path),
 ) -> Result<MeasuredRun, LoopError> {
-    guarded(system, options, guard, || merged_run(system, options, Flight::new(folder, told)?))
+    guarded(system, options, guard, || merged_run(system, options, Flight::new(folder, asked, told)?))
 }
 
 fn guarded(

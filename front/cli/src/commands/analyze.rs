@@ -223,7 +223,7 @@ fn explain_task(
 ) -> Result<Closing, Failure> {
     let id = system.find_task(name).ok_or_else(|| {
         let known: Vec<&str> = system.tasks().iter().map(|task| task.name.as_str()).collect();
-        Failure::bad_input(format_args!("error: no task is called `{name}`; there are: {}", known.join(", ")))
+        Failure::not_called("task", name, &known, "")
     })?;
     let explanation = explain(system, id, options).map_err(Failure::bad_input)?;
     let deadline = system.task(id).deadline;
@@ -268,8 +268,7 @@ fn size(
 ) -> Result<Closing, Failure> {
     let id = system.find_server(name).ok_or_else(|| {
         let known: Vec<&str> = system.servers().iter().map(|server| server.name.as_str()).collect();
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        Failure::bad_input(format_args!("error: no server is called `{name}`; there are: {known}"))
+        Failure::not_called("server", name, &known, "")
     })?;
     let size = size_server(system, id, words.least_period, options).map_err(Failure::bad_input)?;
     let given = format!("{} every {}", size.budget, size.period);

@@ -52,10 +52,7 @@ fn is_file(id: &str) -> bool {
 
 fn unknown(id: &str) -> Failure {
     let known: Vec<&str> = all().iter().map(|experiment| experiment.id).collect();
-    Failure::bad_input(format_args!(
-        "error: no experiment is called `{id}`; there are: {}; a file of your own ends in .toml",
-        known.join(", ")
-    ))
+    Failure::not_called("experiment", id, &known, "; a file of your own ends in .toml")
 }
 
 type Progress<'a> = &'a mut dyn FnMut(u64, u64, &str);

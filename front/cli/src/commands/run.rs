@@ -8,8 +8,7 @@ use horolog_analysis::resolve;
 use horolog_closed_loop::verdict::{Asked, Closing, Ended, Evidence};
 use horolog_closed_loop::{Guard, LoopError, MeasuredRun, measured_run, now, recorded_run};
 use horolog_exec::{
-    ArrivalPattern, Backend, Conflict, LibraryFault, Limit, RunOptions, conflicts, library_faults,
-    load_warnings,
+    ArrivalPattern, Backend, Conflict, Limit, RunOptions, conflicts, library_faults, load_warnings,
 };
 use horolog_model::{Arrival, Cpus, Source, System, Task};
 use horolog_time::Span;
@@ -120,16 +119,20 @@ fn attempt(system: &System, options: &RunOptions, words: &RunArguments) -> Resul
 /// Runs until it is stopped, with a log of what happens and when.
 fn endless(system: &System, options: &RunOptions, folder: Option<&Path>) -> Result<MeasuredRun, LoopError> {
     let signal = horolog_sys::signal::last_interrupt()?;
+    let asked = Arc::new(AtomicBool::new(false));
+    horolog_sys::signal::set_on_user_signal(&asked)?;
     let dumps = folder.map_or_else(String::new, |folder| format!(", dumps go to {}", folder.display()));
     let tasks = output::count(system.tasks().len() as u64, "task");
     log(format_args!("start: {} with {tasks}, until it is stopped{dumps}", system.name()));
     let has_ended = AtomicBool::new(false);
+    // Where there is a folder, its recorder takes what is asked for.
+    let in_vain = folder.is_none().then_some(&*asked);
     let run = std::thread::scope(|scope| {
-        scope.spawn(|| tell_of_signal(&signal, &has_ended));
+        scope.spawn(|| tell_of_signal(&signal, in_vain, &has_ended));
         let run = match folder {
             Some(folder) => {
                 let mut told = |why: &str, path: &Path| log(format_args!("dump: {why}: {}", path.display()));
-                recorded_run(system, options, folder, Guard::ThisProgram, &mut told)
+                recorded_run(system, options, folder, Guard::ThisProgram, &asked, &mut told)
             }
             None => measured_run(system, options, None, Guard::ThisProgram),
         };
@@ -152,9 +155,12 @@ fn endless(system: &System, options: &RunOptions, folder: Option<&Path>) -> Resu
     run
 }
 
-/// Waits for a signal that ends the run, and tells of it.
-fn tell_of_signal(signal: &AtomicUsize, has_ended: &AtomicBool) {
+/// Waits for a signal that ends the run, and tells of it; also where a dump is asked for in vain.
+fn tell_of_signal(signal: &AtomicUsize, in_vain: Option<&AtomicBool>, has_ended: &AtomicBool) {
     while signal.load(Ordering::Relaxed) == 0 {
+        if in_vain.is_some_and(|asked| asked.swap(false, Ordering::Relaxed)) {
+            log("signal: SIGUSR1, and no dump is kept: give a folder for dumps (`--trace FOLDER`)");
+        }
         if has_ended.load(Ordering::Acquire) {
             return;
         }
@@ -190,12 +196,7 @@ pub(crate) fn look_at_libraries(system: &System, source: &Source) -> Result<(), 
         Cpus::Listed(_) => library_faults(system, source.folder()),
         _ => Vec::new(),
     };
-    match faults.into_iter().next() {
-        None => Ok(()),
-        Some(LibraryFault { path, reason, remedy }) => {
-            Err(Failure::diagnostics(source.diagnostic(&path, reason, remedy)))
-        }
-    }
+    if faults.is_empty() { Ok(()) } else { Err(Failure::diagnostics(source.diagnostics(&faults))) }
 }
 
 /// Says before a run which processors real-time threads may fill.

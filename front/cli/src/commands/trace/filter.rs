@@ -34,6 +34,5 @@ pub(super) fn filter(words: &FilterArguments, header: &Header) -> Result<Filter,
 }
 
 fn unknown<'a>(what: &str, wanted: &str, known: impl Iterator<Item = &'a str>) -> Failure {
-    let known: Vec<&str> = known.collect();
-    Failure::bad_input(format_args!("error: no {what} is called `{wanted}`; there are: {}", known.join(", ")))
+    Failure::not_called(what, wanted, &known.collect::<Vec<_>>(), "")
 }
