@@ -249,7 +249,8 @@ fn every_library_that_is_missing_is_told_in_one_go() {
              body = {{ library = \"./none-{name}.so\", symbol = \"f\" }}\n"
         )
     };
-    let text = "[system]\nname = \"two\"\n[platform]\ncpus = [0]\n".to_owned() + &task("a", 2) + &task("b", 1);
+    let text =
+        "[system]\nname = \"two\"\n[platform]\ncpus = [0]\n".to_owned() + &task("a", 2) + &task("b", 1);
     let (_place, file) = folder(&text);
     let refused = end(start(&mut horolog(["run", &file, "--for", "1s"])));
     assert_eq!(refused.status, Some(2), "{refused:?}");
