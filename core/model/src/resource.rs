@@ -156,7 +156,7 @@ impl Protocol {
         matches!(self, Self::Msrp | Self::Fslm)
     }
 
-    /// Whether a job that does not get it is suspended, as a rule: others run meanwhile, and the most important one that waits gets it next.
+    /// Whether a job that does not get it is suspended, as a rule: others run meanwhile.
     #[must_use]
     pub const fn suspends(self) -> bool {
         matches!(self, Self::Inheritance | Self::OriginalCeiling | Self::None)
