@@ -26,7 +26,12 @@ fn is_beyond_servers(kind: Kind) -> bool {
     matches!(kind, Kind::Tree | Kind::Cluster | Kind::Modes | Kind::Table | Kind::TreeModes | Kind::Links)
         || matches!(
             kind,
-            Kind::Locks | Kind::TreeLocks | Kind::LocalLocks | Kind::Overruns | Kind::ModeOverruns
+            Kind::Locks
+                | Kind::TreeLocks
+                | Kind::LocalLocks
+                | Kind::Overruns
+                | Kind::ModeOverruns
+                | Kind::LockOverruns
         )
 }
 
@@ -209,6 +214,11 @@ fn equals_that_wait_for_different_resources() {
 #[test]
 fn overruns() {
     agree(Kind::Overruns);
+}
+
+#[test]
+fn overruns_in_sections() {
+    agree(Kind::LockOverruns);
 }
 
 /// Promotion times are data: whatever safe ones a file gives, both go by them.

@@ -299,29 +299,6 @@ int not_preemptible(horolog_job *job)
     return 0;
 }
 
-/* A section in which the job executes beyond its wcet. */
-int overruns_in_a_section(horolog_job *job)
-{
-    horolog_lock(job, "map");
-    spin(lies(job) ? 5 * MS : 400 * US);
-    horolog_unlock(job, "map");
-    return 0;
-}
-
-/* A section that never ends. */
-int never_unlocks(horolog_job *job)
-{
-    horolog_lock(job, "map");
-    if (lies(job)) {
-        for (;;) {
-            __asm__ volatile("" ::: "memory");
-        }
-    }
-    spin(400 * US);
-    horolog_unlock(job, "map");
-    return 0;
-}
-
 /* Locks the one within the other, which the file does not. */
 int nests_what_is_apart(horolog_job *job)
 {

@@ -278,6 +278,14 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
             "resource.{name}: tasks of {users} cpus share it, and a run has room for {MOST} in its queue; split it, or simulate the system"
         )));
     }
+    let acts = |task: &&Task| matches!(task.overrun, OverrunPolicy::Demote | OverrunPolicy::Stop);
+    if let Some(task) = system.tasks().iter().find(|task| acts(task) && !task.sections.is_empty()) {
+        return Err(ExecError::at(
+            format!("task.{}.overrun", task.name),
+            "a job that is demoted or stopped may still lock, and more important jobs would wait for one that every task preempts",
+            "use `\"skip\"` or `\"count\"`, remove the sections, or simulate the system",
+        ));
+    }
     let holds = |task: &&Task| is_command(task) && !task.sections.is_empty();
     if let Some(task) = system.tasks().iter().find(holds) {
         return Err(ExecError::bad_input(format!(

@@ -5,11 +5,10 @@ use crate::arrivals::Job;
 use crate::boards::Boards;
 use crate::control::{Control, SHOULD_YIELD, WATCHED};
 use crate::links::{Link, TaskLinks};
-use crate::locks::Locks;
 use crate::options::{PointVariant, RecordLevel, RunOptions};
 use crate::ring::Ring;
 use crate::tally::Tally;
-use horolog_model::{Body, Border, Preemption, SegmentGraph, System, Task, TaskId};
+use horolog_model::{Body, Border, Preemption, SegmentGraph, System, TaskId};
 use horolog_sched::{Allowance, OverrunAction, Progress, Verdict};
 use horolog_sys::affinity::current_cpu;
 use horolog_sys::clock::{self, ThreadClock};
@@ -136,7 +135,7 @@ impl TaskShared {
             borders: system.borders(id),
             links: TaskLinks::new(system, id, links),
             crash: boards.cells[id.index()].clone(),
-            patience: patience(options, task, OverrunAction::of(system, &task.overrun)),
+            patience: patience(options, task.wcet.as_ns(), OverrunAction::of(system, &task.overrun)),
             // A program ends when it likes.
             is_idle: AtomicBool::new(matches!(task.body, Some(Body::Command(_)))),
             completes_within: completes_within(system, id),
@@ -300,12 +299,7 @@ impl TaskShared {
     }
 
     /// Whether the present job executes without an end.
-    pub(crate) fn is_stuck(&self, locks: &Locks) -> bool {
-        // A policy that takes the processor from an overrunning job contains one without an end, too, once it holds nothing.
-        let is_contained = matches!(self.overrun, OverrunAction::Demote | OverrunAction::Stop);
-        if is_contained && !self.borders.iter().any(|border| locks.is_held_by(border.resource, self)) {
-            return false;
-        }
+    pub(crate) fn is_stuck(&self) -> bool {
         self.crash.work().is_some_and(|(_, patience)| self.executed_in_job() > patience)
     }
 
@@ -342,10 +336,10 @@ fn completes_within(system: &System, id: TaskId) -> u64 {
 /// How much longer than so many times its wcet a job executes until the watchdog ends the run.
 const PATIENT_TIMES: u64 = 10;
 
-/// How long a job executes until it counts as one without an end.
-fn patience(options: &RunOptions, task: &Task, overrun: OverrunAction) -> u64 {
+/// A policy that takes the processor from an overrunning job contains one without an end, too.
+fn patience(options: &RunOptions, wcet: u64, overrun: OverrunAction) -> u64 {
     match overrun {
-        OverrunAction::Demote | OverrunAction::Stop if task.sections.is_empty() => u64::MAX,
-        _ => task.wcet.as_ns().saturating_mul(PATIENT_TIMES).saturating_add(options.patience.as_ns()),
+        OverrunAction::Demote | OverrunAction::Stop => u64::MAX,
+        _ => wcet.saturating_mul(PATIENT_TIMES).saturating_add(options.patience.as_ns()),
     }
 }

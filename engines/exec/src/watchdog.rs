@@ -73,7 +73,7 @@ fn look(run: &RunShared, tasks: &[Arc<TaskShared>], grace: u64) {
     // Where nothing says that the run is over, its last jobs starve the thread that should.
     let over = run.closed().min(run.horizon().saturating_add(grace));
     let mut overdue = now > over.saturating_add(grace);
-    if let Some((place, task)) = tasks.iter().enumerate().find(|(_, task)| task.is_stuck(&run.locks))
+    if let Some((place, task)) = tasks.iter().enumerate().find(|(_, task)| task.is_stuck())
         && !run.has_ended_early()
     {
         let _ = runaway::ask(task.tid.load(Ordering::Acquire));

@@ -55,5 +55,6 @@ fn links_but_for_values_that_come_late() {
 fn overruns_but_for_what_follows_from_them() {
     let follows = [Check::Execution, Check::SegmentExecution, Check::Blocking, Check::Budget];
     without_findings(Kind::Overruns, &follows);
+    without_findings(Kind::LockOverruns, &follows);
     without_findings(Kind::ModeOverruns, &follows);
 }

@@ -68,11 +68,13 @@ pub enum Kind {
     ModeOverruns,
     /// Resources under the protocols of one processor, beside servers of any kind.
     LocalLocks,
+    /// The same with jobs and segments that execute longer than their wcets.
+    LockOverruns,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 25] = [
+    pub const ALL: [Kind; 26] = [
         Kind::FixedPriority,
         Kind::Edf,
         Kind::Background,
@@ -98,6 +100,7 @@ impl Kind {
         Kind::Overruns,
         Kind::ModeOverruns,
         Kind::LocalLocks,
+        Kind::LockOverruns,
     ];
 
     /// Its word on a command line.
@@ -127,6 +130,7 @@ impl Kind {
             Kind::Locks => "locks",
             Kind::TreeLocks => "tree-locks",
             Kind::LocalLocks => "local-locks",
+            Kind::LockOverruns => "lock-overruns",
             Kind::Overruns => "overruns",
             Kind::ModeOverruns => "mode-overruns",
         }
@@ -165,6 +169,7 @@ pub fn short_system(seed: u64, index: u64, kind: Kind, end: u64) -> System {
         Kind::TreeLocks => locks::in_trees(&mut random, end),
         Kind::LocalLocks => locks::of_one_processor(&mut random, end),
         Kind::Overruns => overruns::draft(&mut random, end),
+        Kind::LockOverruns => overruns::beside_locks(&mut random, end),
         Kind::ModeOverruns => modes::with_overruns(&mut random, end),
         _ => beside_servers(&mut random, kind, end),
     };

@@ -107,6 +107,13 @@ impl Group<'_> {
         if self.pending[at].acted || !is_used_up {
             return;
         }
+        let goes_on = matches!(
+            self.task(id.0).overrun,
+            OverrunPolicy::Count | OverrunPolicy::Skip | OverrunPolicy::Mode(_)
+        );
+        if !goes_on && !self.pending[at].holds.is_empty() {
+            return;
+        }
         self.pending[at].acted = true;
         match self.task(id.0).overrun {
             OverrunPolicy::Skip => {

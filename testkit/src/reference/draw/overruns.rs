@@ -1,19 +1,34 @@
 //! Systems whose jobs and segments execute longer than their wcets.
 
-use super::{Kind, beside_servers, ns, trees};
+use super::{Kind, beside_servers, locks, ns, trees};
 use crate::Random;
 use horolog_model::{Draft, ExecutionTimes, OverrunPolicy, Preemption, Segment, SegmentGraph, Task};
 use horolog_time::Span;
 
 /// A system of another kind, in which what some tasks execute is listed, with a policy each. Jobs are noticed as they arrive.
 pub(super) fn draft(random: &mut Random, end: u64) -> Draft {
-    let mut draft = match random.below(8) {
+    let draft = match random.below(8) {
         0 => trees::draft(random, end, trees::Tables::No),
         1 => beside_servers(random, Kind::Mixed, end),
         2 => beside_servers(random, Kind::ConstantBandwidth, end),
         3 => beside_servers(random, Kind::Edf, end),
         _ => beside_servers(random, Kind::FixedPriority, end),
     };
+    with_times(random, draft)
+}
+
+/// The same of tasks with sections.
+pub(super) fn beside_locks(random: &mut Random, end: u64) -> Draft {
+    let draft = locks::of_one_processor(random, end);
+    let mut draft = with_times(random, draft);
+    for task in &mut draft.tasks {
+        let wcet = task.wcet;
+        task.sections.retain(|section| section.end().is_some_and(|end| end <= wcet));
+    }
+    draft
+}
+
+fn with_times(random: &mut Random, mut draft: Draft) -> Draft {
     (draft.platform.tick, draft.platform.release_latency) = (None, None);
     for task in &mut draft.tasks {
         task.jitter = ns(0);
