@@ -457,16 +457,7 @@ impl Verifier {
                 let least = self.model.tasks[task].wcet.max(1);
                 self.breach_of(task, (self.now, self.now), least, "execution beyond the wcet");
                 self.tasks[task].is_stopped = true;
-                // What it has executed kept others waiting.
-                if let Some(mut job) = self.tasks[task].pending.front().cloned() {
-                    let executed = match record.value {
-                        0 => job.executed,
-                        told => told,
-                    };
-                    self.judge_segments(task, cpu, &job, executed);
-                    let last = self.limit_of(task, job.segment, job.points_missing);
-                    self.keep_ran(cpu, Ran::of(task, &mut job, executed, self.now, last));
-                }
+                self.keep_ended(record, task, cpu);
                 let ended: Vec<(u64, u64, Option<u64>)> = self.tasks[task]
                     .pending
                     .drain(..)
@@ -483,6 +474,7 @@ impl Verifier {
             }
             4 => {
                 self.check_request(record, task, cpu);
+                self.keep_ended(record, task, cpu);
                 // The job is gone without completing.
                 let pending = &mut self.tasks[task].pending;
                 let place = pending.iter().position(|job| job.number == record.job);
@@ -499,6 +491,20 @@ impl Verifier {
             ASKED => self.ask_for_mode(record, task, cpu),
             _ => {}
         }
+    }
+
+    /// A policy ends a job: what it has executed kept others waiting.
+    fn keep_ended(&mut self, record: &Record, task: usize, cpu: usize) {
+        let mut pending = self.tasks[task].pending.iter();
+        let job = pending.find(|job| job.number == record.job && job.started.is_some());
+        let Some(mut job) = job.cloned() else { return };
+        // A run says what its thread's clock says.
+        let executed = if record.value == 0 { job.executed } else { record.value };
+        if self.model.simulated || record.value > 0 {
+            self.judge_segments(task, cpu, &job, executed);
+        }
+        let last = self.limit_of(task, job.segment, job.points_missing);
+        self.keep_ran(cpu, Ran::of(task, &mut job, executed, self.now, last));
     }
 
     pub(crate) fn complete(&mut self, record: &Record, task: usize, cpu: usize) {

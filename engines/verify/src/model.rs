@@ -127,6 +127,8 @@ pub(crate) struct Model {
     pub(crate) release_latency: u64,
     /// The period of the kernel's tick, where the trace's head tells it.
     pub(crate) tick_period: Option<u64>,
+    /// Whether the machine is a virtual one.
+    pub(crate) is_virtual: bool,
     /// The longest pause of a virtual machine that leaves no trace; `None` on real hardware.
     pub(crate) unseen_pause: Option<u64>,
     /// Whether the file gives one: the proof took zero else.
@@ -179,6 +181,7 @@ impl Model {
             timer_interrupt: platform.timer_interrupt_cost().as_ns(),
             release_latency: platform.release_latency_bound().as_ns(),
             tick_period,
+            is_virtual,
             unseen_pause: tick_period.filter(|_| is_virtual).map(|period| period / 4),
             declares_latency: platform.release_latency.is_some(),
             interferences: vec![Vec::new(); platform.cpus.len()],

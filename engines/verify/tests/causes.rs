@@ -298,3 +298,27 @@ fn with_resources() {
     agree(&[Drawn::Locks, Drawn::TreeLocks, Drawn::LocalLocks], "sim");
     agree(&[Drawn::Locks, Drawn::LocalLocks], "linux");
 }
+
+/// What a job executed until it was stopped or dropped kept others waiting, and no broken assumption did more.
+#[test]
+fn a_job_that_a_policy_ends_is_part_of_the_schedule() {
+    for policy in ["stop", "drop"] {
+        let text = format!(
+            "[system]\nname = \"stopped\"\n\
+        [[task]]\nname = \"greedy\"\narrivals = [\"2 ns\"]\nwcet = \"4 ns\"\npriority = 9\noverrun = \"{policy}\"\nexecution = {{ jobs = [\"6 ns\"] }}\n\
+        [[task]]\nname = \"victim\"\narrivals = [\"0 ns\"]\nwcet = \"5 ns\"\npriority = 1\ndeadline = \"90 ns\"\n"
+        );
+        let (system, _) =
+            horolog_model::file::read(&text, "stopped.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+        let options = SimOptions { horizon: Horizon::Time(Span::from_ns(50)), ..SimOptions::default() };
+        let mut records = Vec::new();
+        simulate(&system, &options, &mut records).expect("it is simulated");
+        let classes = |most: u64| {
+            let result = verified(&system, &bound(1, most), &records, "sim", 50);
+            let late = result.findings.iter().filter(|one| one.check == horolog_verify::Check::Response);
+            late.map(|one| one.class).collect::<Vec<_>>()
+        };
+        assert_eq!(classes(9), [], "{policy}");
+        assert_eq!(classes(8), [horolog_verify::Class::BoundViolated], "{policy}");
+    }
+}

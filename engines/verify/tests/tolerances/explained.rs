@@ -196,7 +196,7 @@ fn all_that_explains_a_segment_is_added_up() {
         draft.tasks[1].bcet = Span::from_ns(2);
     });
     let (interrupt, steal, gap, slack) = (40 * US, 30 * US, 10 * US, 25 * US);
-    let make = |over: u64| {
+    let make = |is_virtual: &str, over: u64| {
         let point = 2 * MS + over;
         let end = point + MS;
         let records = [
@@ -210,17 +210,22 @@ fn all_that_explains_a_segment_is_added_up() {
             at(end, Kind::Completion, 1, 0, end - interrupt - gap),
             switch(end, 2, 0),
         ];
-        let result = measured(&system, &[], &records);
+        let mut head = header(&system, "linux");
+        head.machine.insert("virtual".to_owned(), is_virtual.to_owned());
+        let result = recorded(&system, &[], &records, &head);
         let found = result.findings.iter().filter(|one| one.check == Check::SegmentExecution);
         found.map(|one| one.class).collect::<Vec<_>>()
     };
-    assert_eq!(make(slack), []);
-    assert_eq!(make(slack + 1), [MachineDisturbed]);
-    assert_eq!(make(slack + interrupt + steal + gap), [MachineDisturbed]);
-    // The gap itself may be wrong by a 32nd.
-    assert_eq!(make(slack + interrupt + steal + gap + 1), [CannotTell]);
-    assert_eq!(make(slack + interrupt + steal + gap + gap / 32), [CannotTell]);
-    assert_eq!(make(slack + interrupt + steal + gap + gap / 32 + 1), [ModelViolated]);
+    let all = slack + interrupt + steal + gap;
+    for is_virtual in ["yes", "no"] {
+        assert_eq!(make(is_virtual, slack), []);
+        assert_eq!(make(is_virtual, slack + 1), [MachineDisturbed]);
+        assert_eq!(make(is_virtual, all), [MachineDisturbed]);
+        assert_eq!(make(is_virtual, all + gap / 32 + 1), [ModelViolated]);
+    }
+    // There the gap itself may be wrong by a 32nd.
+    assert_eq!((make("yes", all + 1), make("yes", all + gap / 32)), (vec![CannotTell], vec![CannotTell]));
+    assert_eq!(make("no", all + 1), [ModelViolated]);
 }
 
 /// What the order of jobs looked like in doubt is never judged once a loss has made it unknown.
