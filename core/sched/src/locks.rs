@@ -613,6 +613,10 @@ impl Machine {
             {
                 return Err(format!("task {task}: it waits for {waits:?}"));
             }
+            let lock = waits.map(|waits| &self.locks.resources[waits]).filter(|lock| lock.holder == NONE);
+            if lock.is_some_and(|lock| lock.bars.is_empty() || self.bar_of(task as u32).is_none()) {
+                return Err(format!("task {task}: it waits for {waits:?}, which it may have"));
+            }
         }
         for (index, processor) in self.processors.iter().enumerate() {
             let here = self.leaves.iter().filter(|leaf| usize::from(leaf.processor) == index);

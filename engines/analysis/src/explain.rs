@@ -211,9 +211,10 @@ impl<'a> Terms<'a> {
 
     /// A section of the task at `index` that blocks.
     pub(crate) fn section(&mut self, kind: TermKind, index: usize, held: &Held, ns: u64) {
-        self.add(kind, Some(&self.cpu.tasks[index].name), None, ns);
-        if let Some(term) = self.list.last_mut().filter(|_| ns > 0) {
-            term.resource = self.system.resources().get(held.resource).map(|resource| resource.name.clone());
+        if ns > 0 {
+            let who = Some(self.cpu.tasks[index].name.clone());
+            let resource = self.system.resources().get(held.resource).map(|resource| resource.name.clone());
+            self.list.push(Term { kind, who, resource, count: None, time: Span::from_ns(ns) });
         }
     }
 

@@ -108,9 +108,12 @@ impl Ring {
     /// calls this.
     pub(crate) fn take_lost(&self) -> Option<(u64, u64)> {
         let (lost, seen) = (self.lost(), self.words[SEEN].load(Ordering::Relaxed));
+        if lost == seen {
+            return None;
+        }
         let since = self.words[LOST_SINCE].load(Ordering::Relaxed);
         self.words[SEEN].store(lost, Ordering::Release);
-        (lost > seen).then(|| (lost - seen, since))
+        Some((lost - seen, since))
     }
 }
 

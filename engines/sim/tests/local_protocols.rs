@@ -111,7 +111,7 @@ fn the_most_important_one_that_waits_goes_first_and_equals_as_they_are_ready() {
     expect("none", &equals, &wanted);
 }
 
-/// An unlock gives the resource to nobody: who waited asks again once it is chosen. Else one less important job after the other could get it while
+/// An unlock does not pass the resource on: a job that waited asks again once it is chosen. Else one less important job after the other could get it while
 /// a more important one is ready, and each of them would block that one.
 #[test]
 fn a_woken_job_asks_again_and_finds_taken_what_a_more_important_one_has_locked() {

@@ -12,7 +12,7 @@ use crate::verifier::Verifier;
 use horolog_model::{AtExhaustion, CpuId, Priority, Protocol, Section, System, Task};
 use horolog_time::Span;
 use horolog_trace::{LEFT_LOCKED, Record};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// `extra` of a suspension or a wake-up that is about a resource.
 pub(crate) const OF_RESOURCE: u64 = 1;
@@ -118,7 +118,7 @@ pub(crate) struct Resources {
     /// Of each task, how often its present job has come to its resources.
     pub(crate) entries: Vec<Entries>,
     /// Of each task: those of its resources of which the first has a section within one of the second.
-    within: Vec<Vec<(usize, usize)>>,
+    within: Vec<BTreeSet<(usize, usize)>>,
 }
 
 impl Resources {
@@ -192,14 +192,13 @@ impl Resources {
 }
 
 /// The pairs of a task's resources of which the first has a section within one of the second.
-fn nested(system: &System, task: &Task) -> Vec<(usize, usize)> {
+fn nested(system: &System, task: &Task) -> BTreeSet<(usize, usize)> {
     let place = |section: &Section| system.find_resource(&section.resource);
     let is_within = |inner: &Section, outer: &Section| outer.from <= inner.from && inner.end() <= outer.end();
-    let of = |inner: &Section| {
-        let around = task.sections.iter().filter(|outer| is_within(inner, outer));
-        around.filter_map(|outer| Some((place(inner)?, place(outer)?))).collect::<Vec<_>>()
-    };
-    task.sections.iter().flat_map(of).filter(|(inner, outer)| inner != outer).collect()
+    let all = task.sections.iter();
+    let pairs = all.clone().flat_map(|inner| all.clone().map(move |outer| (inner, outer)));
+    let nested = pairs.filter(|(inner, outer)| is_within(inner, outer));
+    nested.filter_map(|(inner, outer)| Some((place(inner)?, place(outer)?))).collect()
 }
 
 /// The priority at which jobs of a processor spin, where it is not above every task.
@@ -216,7 +215,7 @@ impl Verifier {
         self.job_finding(Class::ModelViolated, Check::Resource, task, job, message, None);
     }
 
-    /// What the runtime does alone. In a run a job may be preempted between its change of the word and the record of that, so nobody is accused.
+    /// What the runtime does alone. In a run a job may be preempted between its change of the word and the record of that, so no task is accused.
     fn waiting_finding(&mut self, task: usize, job: u64, message: String) {
         let class = if self.model.simulated { Class::ModelViolated } else { Class::CannotTell };
         self.job_finding(class, Check::Resource, task, job, message, None);
@@ -269,7 +268,7 @@ impl Verifier {
             let since = self.resources.spinning[other].map_or(0, |spinning| spinning.since);
             !is_spin_lock || since.saturating_add(stamping) < came
         };
-        let next = self.next_of(place).filter(|other| *other == task || came_before(other));
+        let next = self.next_of(place).filter(|(other, _)| *other == task || came_before(other));
         let (bar, is_original) = (self.bar_of(task), self.is_original(place));
         self.resources.locks += 1;
         let order = self.resources.locks;
@@ -294,15 +293,14 @@ impl Verifier {
         } else if let Some(holder) = before {
             let message = format!("{locks}, which {} holds", self.name_of(holder.task));
             self.resource_finding(task, record.job, message);
-        } else if let Some(next) = next.filter(|&next| next != task) {
+        } else if let Some((next, other)) = next.filter(|&(next, _)| next != task) {
             let next = self.name_of(next);
-            let message = match is_spin_lock {
-                true => format!("{locks}, for which {next} has waited longer"),
-                false => format!("{locks}, and {next}, which waits for it or for another one, was not woken"),
-            };
             if is_spin_lock {
+                let message = format!("{locks}, for which {next} has waited longer");
                 self.resource_finding(task, record.job, message);
             } else {
+                let other = self.resources.name(other);
+                let message = format!("{locks}, and {next}, which waits for {other}, was not woken");
                 self.waiting_finding(task, record.job, message);
             }
         } else if spun.is_none() && state != State::Running {
@@ -620,16 +618,16 @@ impl Verifier {
         places.flat_map(|place| self.resources.all[place].waiting.iter().map(move |it| (place, it)))
     }
 
-    /// Of those that wait, who gets a spin lock next, or should have been woken to ask for a free resource.
-    fn next_of(&self, place: usize) -> Option<usize> {
+    /// Of those that wait, who gets a spin lock next, or should have been woken to ask for a free resource, and for which.
+    fn next_of(&self, place: usize) -> Option<(usize, usize)> {
         let resource = &self.resources.all[place];
         if !self.is_original(place) {
-            return resource.waiting.front().map(|waiting| waiting.task);
+            return resource.waiting.front().map(|waiting| (waiting.task, place));
         }
         // Whoever nothing keeps from its own resource, whatever that is.
         let cpu = resource.users.first().map(|&user| self.model.tasks[user].cpu);
-        let mut here = self.original_waits().map(|(_, it)| it.task);
-        here.find(|&task| Some(self.model.tasks[task].cpu) == cpu && self.bar_of(task).is_none())
+        let mut waits = self.original_waits().map(|(place, it)| (it.task, place));
+        waits.find(|&(task, _)| Some(self.model.tasks[task].cpu) == cpu && self.bar_of(task).is_none())
     }
 
     /// Whether `running` may stand higher than could be told: with its server, below which something is held, or since a server's

@@ -329,8 +329,7 @@ fn what_is_wrong_with_a_wake_up_is_found(system: &System, records: &[Record]) {
     let left_out = (wake..=last).find(|&at| records[at].task != records[next].task).expect("another one");
     let other = name(&records[left_out]);
     let said = changed(&|records| _ = records.remove(left_out));
-    let what =
-        format!("{taker} job 0 locks bus, and {other}, which waits for it or for another one, was not woken");
+    let what = format!("{taker} job 0 locks bus, and {other}, which waits for bus, was not woken");
     assert!(has(&said, Check::Resource, &what), "{said:#?}");
     let said = changed(&|records| {
         let lock = Record { time: records[wake].time, ..records[next] };

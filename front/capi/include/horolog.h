@@ -280,8 +280,8 @@ static inline int64_t horolog_read(horolog_job *job, const char *link, void *int
 }
 
 /* Locks the resource of this name, which a `[[task.section]]` of the task names, and comes back once the job has it. Returns 0, or a
- * code: HOROLOG_NOT_FOUND where no section of the task names it, where it is a spin lock and the job holds another one, or where the
- * run has ended meanwhile: then nothing is locked. One that the job holds already stays locked
+ * code: HOROLOG_NOT_FOUND where no section of the task names it, where the job holds another one and the protocols of the two do not
+ * nest (spin locks, `inheritance` and `none` nest with nothing), or where the run has ended meanwhile: then nothing is locked. One that the job holds already stays locked
  * once: the first unlock lets go of it. What a job still holds at its end is unlocked. Since version 3. */
 static inline int horolog_lock(horolog_job *job, const char *resource)
 {

@@ -3,7 +3,7 @@
 use crate::colour::{self, Tone};
 use horolog_closed_loop::LoopError;
 use horolog_closed_loop::verdict::Closing;
-use horolog_model::file::did_you_mean;
+use horolog_model::file::guess;
 use horolog_model::{Diagnostics, Message, Source};
 use horolog_sys::UNWRITABLE;
 use serde::Serialize;
@@ -334,11 +334,10 @@ impl From<LoopError> for Failure {
 
 fn not_called(what: &str, wanted: &str, known: &[&str], more: &str) -> String {
     let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    let guess = did_you_mean(wanted, known);
-    if guess.starts_with("did you mean") {
-        return format!("no {what} is called `{wanted}`; {guess} There are: {all}{more}");
+    match guess(wanted, known) {
+        Some(guess) => format!("no {what} is called `{wanted}`; {guess} There are: {all}{more}"),
+        None => format!("no {what} is called `{wanted}`; there are: {all}{more}"),
     }
-    format!("no {what} is called `{wanted}`; there are: {all}{more}")
 }
 
 #[cfg(test)]

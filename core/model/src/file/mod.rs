@@ -39,8 +39,8 @@ use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
-pub use suggest::did_you_mean;
 pub(crate) use suggest::{Suggestions, is_slip_of};
+pub use suggest::{did_you_mean, guess};
 use tree::{Node, Table, Value};
 
 /// Reads a system file from its text; `name` is what messages call it. Each override is a path, `=` and a value,

@@ -117,21 +117,26 @@ pub(crate) fn is_slip_of(word: &str, other: &str) -> bool {
 /// A remedy for an unknown `word`: the one that means the same as another tool's word, the nearest one, or all of them.
 #[must_use]
 pub fn did_you_mean(word: &str, known: &[&str]) -> String {
+    guess(word, known).unwrap_or_else(|| {
+        if known.is_empty() {
+            return "there is none here".to_owned();
+        }
+        let all: Vec<String> = known.iter().take(30).map(|word| format!("`{word}`")).collect();
+        format!("known here: {}", all.join(", "))
+    })
+}
+
+/// A question for an unknown `word`: whether the one that means the same as another tool's word, or the nearest one, was meant; `None`: none is near.
+#[must_use]
+pub fn guess(word: &str, known: &[&str]) -> Option<String> {
     if let Some(meant) = meant(word, known) {
         let plain = plain(word);
         let hint =
             HINTS.iter().find(|(words, for_word, _)| *for_word == meant && words.contains(&plain.as_str()));
         let hint = hint.map_or_else(String::new, |(.., hint)| format!(" {hint}"));
-        return format!("did you mean `{meant}`?{hint}");
+        return Some(format!("did you mean `{meant}`?{hint}"));
     }
-    match nearest(word, known) {
-        Some((_, candidate)) => format!("did you mean `{candidate}`?"),
-        None if known.is_empty() => "there is none here".to_owned(),
-        None => {
-            let all: Vec<String> = known.iter().take(30).map(|word| format!("`{word}`")).collect();
-            format!("known here: {}", all.join(", "))
-        }
-    }
+    nearest(word, known).map(|(_, candidate)| format!("did you mean `{candidate}`?"))
 }
 
 /// Remedies for many unknown names. A nearest name takes a look at all that are known, so that of very many the last ones go without.
