@@ -56,6 +56,10 @@ fn sections_stay_within_the_wcet_and_nest() {
     refused(&[&task("a", 0, &overlap), BUS], "overlap");
     let twice = section("bus", "0 ms", "1 ms") + &section("bus", "0.5 ms", "0.5 ms");
     refused(&[&task("a", 0, &twice), BUS], "is locked while the job holds it");
+    refused(&[&task("a", 0, &twice), BUS], "keep the outer section alone");
+    // Neither lies within the other: the two are one.
+    let crossing = section("bus", "0 ms", "1 ms") + &section("bus", "0.5 ms", "0.500001 ms");
+    refused(&[&task("a", 0, &crossing), BUS], "make one section of the two");
 }
 
 #[test]

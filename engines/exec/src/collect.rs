@@ -1,8 +1,7 @@
 //! Brings the records of all rings into time order.
 
-use crate::ring::Ring;
-use horolog_time::Instant;
-use horolog_trace::{Kind, NO_JOB, NO_TASK, Record};
+use crate::ring::{Lost, Ring};
+use horolog_trace::{Kind, Record};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -35,6 +34,8 @@ const MOST_HELD: usize = 1 << 17;
 pub(crate) struct Collector {
     most_held: usize,
     rings: Vec<Arc<Ring>>,
+    /// Of how many losses each ring has told.
+    told: Vec<u64>,
     heap: BinaryHeap<Reverse<Held>>,
     came: u64,
     written: u64,
@@ -50,6 +51,7 @@ impl Collector {
     pub(crate) fn new(rings: Vec<Arc<Ring>>) -> Collector {
         Collector {
             most_held: MOST_HELD,
+            told: vec![0; rings.len()],
             rings,
             heap: BinaryHeap::new(),
             came: 0,
@@ -64,7 +66,12 @@ impl Collector {
     /// Takes what the rings hold and hands on what is final.
     pub(crate) fn turn(&mut self, out: &mut dyn FnMut(Record)) {
         // The promises are read before the rings: a record pushed in between is later than its ring's promise.
-        let limit = self.rings.iter().map(|ring| ring.floor()).min().unwrap_or(u64::MAX);
+        // Losses that a ring has not told of yet have their place, too.
+        let limit = |ring: &Arc<Ring>| {
+            let floor = ring.floor();
+            ring.untold().map_or(floor, |lost| floor.min(lost.from))
+        };
+        let limit = self.rings.iter().map(limit).min().unwrap_or(u64::MAX);
         self.take();
         self.hand_on(limit, out);
         while self.heap.len() > self.most_held {
@@ -82,10 +89,14 @@ impl Collector {
     /// Hands on everything, at the end of the run; returns how many records there were.
     pub(crate) fn finish(&mut self, out: &mut dyn FnMut(Record)) -> u64 {
         self.take();
-        self.hand_on(u64::MAX, out);
-        if self.displaced > 0 {
-            out(loss(self.last, self.displaced));
+        for place in 0..self.rings.len() {
+            let ring = &self.rings[place];
+            let count = ring.lost().saturating_sub(self.told[place]);
+            if let Some(Lost { from, to, .. }) = ring.untold().filter(|_| count > 0) {
+                Lost { count, from, to }.records().for_each(|record| self.hold(record));
+            }
         }
+        self.hand_on(u64::MAX, out);
         self.written
     }
 
@@ -100,41 +111,44 @@ impl Collector {
     }
 
     fn take(&mut self) {
-        for ring in &self.rings {
-            let records = std::iter::from_fn(|| ring.pop());
-            // A loss stands where its first record would.
-            let lost = || ring.take_lost().map(|(count, since)| loss(since.max(self.last), count));
-            for record in records.chain(std::iter::once_with(lost).flatten()) {
-                self.heap.push(Reverse(Held { key: (record.time.as_ns(), self.came), record }));
-                self.came += 1;
+        for place in 0..self.rings.len() {
+            while let Some(record) = self.rings[place].pop() {
+                if record.kind == Kind::Lost {
+                    self.told[place] += record.value;
+                }
+                self.hold(record);
             }
         }
+    }
+
+    fn hold(&mut self, record: Record) {
+        self.heap.push(Reverse(Held { key: (record.time.as_ns(), self.came), record }));
+        self.came += 1;
     }
 
     fn hand_on(&mut self, limit: u64, out: &mut dyn FnMut(Record)) {
         while self.heap.peek().is_some_and(|Reverse(held)| held.key.0 < limit || limit == u64::MAX) {
             let Some(Reverse(held)) = self.heap.pop() else { return };
+            let is_loss = held.record.kind == Kind::Lost;
             if held.key.0 < self.last && held.key.0 < self.forced {
-                self.displaced += 1;
+                let count = if is_loss { held.record.value } else { 1 };
+                self.displaced += u64::from(!is_loss);
+                let lost = Lost { count, from: self.last, to: self.last };
+                lost.records().take(1).for_each(&mut *out);
                 continue;
             }
             self.late += u64::from(held.key.0 < self.last);
             self.last = self.last.max(held.key.0);
-            self.written += u64::from(held.record.kind != Kind::Lost);
+            self.written += u64::from(!is_loss);
             out(held.record);
         }
     }
 }
 
-/// So many records of the runtime were lost.
-fn loss(time: u64, count: u64) -> Record {
-    let time = Instant::from_ns(time);
-    Record { time, kind: Kind::Lost, cpu: 0, task: NO_TASK, job: NO_JOB, value: count, extra: 0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use horolog_time::Instant;
 
     fn record(time: u64, task: u32) -> Record {
         Record { time: Instant::from_ns(time), kind: Kind::Release, cpu: 0, task, job: 0, value: 0, extra: 0 }
@@ -177,12 +191,12 @@ mod tests {
         starved.push(record(5, 1)); // its place has passed
         starved.push(record(25, 1)); // in time
         assert_eq!(collector.finish(&mut |r| out.push(r.time.as_ns())), 5 + 1);
-        assert_eq!(out, [10, 20, 25, 30, 40, 50, 50]); // the last is the loss itself
+        assert_eq!(out, [10, 20, 20, 25, 30, 40, 50]); // the second 20 tells of the loss
         assert_eq!((collector.late(), collector.lost()), (0, 1));
     }
 
     #[test]
-    fn a_loss_stands_where_its_first_record_would() {
+    fn a_stretch_of_losses_begins_and_ends_where_its_records_would() {
         let (full, other) = (ring(), ring());
         let mut collector = Collector::new(vec![full.clone(), other.clone()]);
         let mut out = Vec::new();
@@ -190,27 +204,45 @@ mod tests {
             collector.turn(&mut |r| out.push((r.time.as_ns(), r.kind == Kind::Lost, r.value)));
             std::mem::take(&mut out)
         };
-        // Eight are kept, three are lost from 18 on.
+        let kept = |times: std::ops::Range<u64>| times.map(|time| (time, false, 0));
+        // Eight are kept, three are lost from 18 on. Until their ring tells of them nothing later leaves.
         (10..21).for_each(|time| full.push(record(time, 0)));
         other.push(record(15, 1));
         other.push(record(19, 1));
         full.promise(30);
         other.promise(30);
-        let said = turn(&mut collector);
-        let expected = [10, 11, 12, 13, 14, 15, 15, 16, 17].map(|time| (time, false, 0));
-        assert_eq!(said, [&expected[..], &[(18, true, 3), (19, false, 0)]].concat());
-        // Two more from 48 on, and one record after them.
+        assert_eq!(turn(&mut collector), [10, 11, 12, 13, 14, 15, 15, 16, 17].map(|time| (time, false, 0)));
+        // The two that tell of it take two places.
         (40..50).for_each(|time| full.push(record(time, 0)));
-        collector.take();
+        full.promise(50);
+        other.promise(50);
+        let told = [(18, true, 3), (19, false, 0), (20, true, 0)];
+        assert_eq!(turn(&mut collector), [&told[..], &kept(40..46).collect::<Vec<_>>()].concat());
         full.push(record(60, 0));
         full.promise(70);
         other.promise(70);
-        let said = turn(&mut collector);
-        let expected = (40..48).map(|time| (time, false, 0));
-        let expected: Vec<_> = expected.chain([(48, true, 2), (60, false, 0)]).collect();
-        assert_eq!(said, expected);
-        let mut rest = 0;
-        assert_eq!(collector.finish(&mut |_| rest += 1), 10 + 9);
-        assert_eq!((rest, collector.lost(), collector.late()), (0, 5, 0));
+        assert_eq!(turn(&mut collector), [(46, true, 4), (49, true, 0), (60, false, 0)]);
+        // What no record of the ring tells of any more is told at the end.
+        (80..91).for_each(|time| full.push(record(time, 0)));
+        other.push(record(89, 1));
+        let mut rest = Vec::new();
+        let written = collector.finish(&mut |r| rest.push((r.time.as_ns(), r.kind == Kind::Lost, r.value)));
+        let told = [(88, true, 3), (89, false, 0), (90, true, 0)];
+        assert_eq!(rest, [&kept(80..88).collect::<Vec<_>>(), &told[..]].concat());
+        assert_eq!((written, collector.lost(), collector.late()), (10 + 7 + 9, 10, 0));
+    }
+
+    /// The producer was killed after its ring told of the losses, and before it noted that.
+    #[test]
+    fn losses_are_told_once() {
+        let full = ring();
+        let mut collector = Collector::new(vec![full.clone()]);
+        (10..21).for_each(|time| full.push(record(time, 0)));
+        let mut told = 0;
+        let mut count = |r: Record| told += if r.kind == Kind::Lost { r.value } else { 0 };
+        collector.turn(&mut count);
+        collector.told[0] = 2;
+        let _ = collector.finish(&mut count);
+        assert_eq!(told, 1);
     }
 }

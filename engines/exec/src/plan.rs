@@ -353,14 +353,16 @@ fn check_priorities(system: &System, cpu: CpuId) -> Result<(), ExecError> {
 
 /// A job of a thread ends by its own code alone.
 fn check_overruns(system: &System) -> Result<(), ExecError> {
-    match system.tasks().iter().find(|task| task.overrun == OverrunPolicy::Drop) {
-        Some(task) => Err(ExecError::bad_input(format!(
-            "task {}: nobody can end a thread's job from outside, so `overrun = \"drop\"` is for simulations alone; use \
-             \"skip\", which asks the job to end, or \"demote\"",
-            task.name
-        ))),
-        None => Ok(()),
-    }
+    let Some(task) = system.tasks().iter().find(|task| task.overrun == OverrunPolicy::Drop) else {
+        return Ok(());
+    };
+    let remedy = if task.sections.is_empty() {
+        "use `\"skip\"`, which asks the job to end, or `\"demote\"`; or simulate the system"
+    } else {
+        "use `\"skip\"`, which asks the job to end; or simulate the system"
+    };
+    let reason = "nobody can end a thread's job from outside, so `drop` is for simulations alone";
+    Err(ExecError::at(format!("task.{}.overrun", task.name), reason, remedy))
 }
 
 /// The kernel wakes a process without asking the agent, so no budget can be kept of it, and no slack policy sees it.

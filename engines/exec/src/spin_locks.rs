@@ -1,7 +1,8 @@
 //! Spin locks across processors on real threads (decision 0018): a queue for each lock, and a word for each processor that says what a
 //! job there waits for or holds.
 //!
-//! A job writes its processor's word, joins the queue, and spins until it is its turn. The release agent of its processor reads the word before
+//! A job claims its processor's word, joins the queue, and spins until it is its turn. Where another job of the processor has the word (it sleeps
+//! in its section, or a thread was moved), it lets that one end first. The release agent of its processor reads the word before
 //! it tells its machine anything, so that the machine lifts the job. Nobody waits in the kernel, and an uncontended lock and unlock make no
 //! system call. The word's marks say that the agent has left something undone ([`MARKED`]: whoever unlocks goes through the monitor), and that the job
 //! waits and is preempted ([`PREEMPTED`]: whoever hands it the lock kicks its agent).
@@ -29,6 +30,16 @@ pub(crate) struct Asks {
     pub(crate) resource: u32,
     /// Whether it has it.
     pub(crate) holds: bool,
+}
+
+/// What became of a job that asks for a spin lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asked {
+    Has,
+    /// Until [`SpinLocks::has_turn`].
+    Waits,
+    /// Another job of the processor waits for a spin lock or holds one. Nothing was asked.
+    IsBehind,
 }
 
 /// The spin locks of a run.
@@ -117,17 +128,19 @@ impl SpinLocks {
         Some((queue, &self.processors[queue.users[number]], number as u64 + 1))
     }
 
-    /// A job of a processor asks for a lock: whether it has it. Else it waits until [`SpinLocks::has_turn`].
-    pub(crate) fn ask(&self, resource: usize, cpu: u32, task: TaskId) -> bool {
-        let Some((queue, processor, number)) = self.parts(resource, cpu) else { return true };
-        processor.asks.store(word(task, resource), Ordering::Release);
-        let has_it = queue.turns.join(number);
-        if has_it {
-            processor.asks.fetch_or(HOLDS, Ordering::AcqRel);
-        } else {
-            self.waits.fetch_add(1, Ordering::Relaxed);
+    /// A job of a processor asks for a lock.
+    pub(crate) fn ask(&self, resource: usize, cpu: u32, task: TaskId) -> Asked {
+        let Some((queue, processor, number)) = self.parts(resource, cpu) else { return Asked::Has };
+        let own = word(task, resource);
+        if processor.asks.compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return Asked::IsBehind;
         }
-        has_it
+        if queue.turns.join(number) {
+            processor.asks.fetch_or(HOLDS, Ordering::AcqRel);
+            return Asked::Has;
+        }
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        Asked::Waits
     }
 
     /// Whether it is the turn of the job that waits; then it holds the lock.
@@ -175,21 +188,22 @@ impl SpinLocks {
         asked & !(MARKED | PREEMPTED) == word(task, resource) | HOLDS
     }
 
-    /// The agent of a processor leaves: whoever lets go there has to say so, and where the job that waits is preempted, whoever hands it the
-    /// lock has to. Whether it was handed over meanwhile, so that the agent has to look again. Only inside the processor's monitor.
-    pub(crate) fn mark(&self, cpu: u32, is_preempted: bool) -> bool {
+    /// The agent of a processor leaves, which knows of what `task` asks: whoever lets go there has to say so, and where the job that waits is
+    /// preempted, whoever hands it the lock has to. Whether that has changed meanwhile, so that the agent has to look again. Only inside the
+    /// processor's monitor.
+    pub(crate) fn mark(&self, cpu: u32, task: TaskId, is_preempted: bool) -> bool {
         let Some(processor) = self.place_of(cpu).map(|place| &self.processors[place]) else { return false };
-        // Only threads of this processor write the word but for marks, and none of them runs now.
+        // Where no thread was moved, only threads of this processor write the word but for marks, and none of them runs now.
         let before = processor.asks.load(Ordering::Acquire);
-        if before == 0 {
-            return false;
+        if before as u32 != task.0 + 1 {
+            return true;
         }
         let marks = if is_preempted { MARKED | PREEMPTED } else { MARKED };
         let after = (before & !PREEMPTED) | marks;
         let is_written =
             processor.asks.compare_exchange(before, after, Ordering::AcqRel, Ordering::Acquire).is_ok();
         fence(Ordering::SeqCst);
-        is_written && is_preempted && self.asks(cpu).is_some_and(|asks| asks.holds)
+        !is_written || is_preempted && self.asks(cpu).is_some_and(|asks| asks.holds)
     }
 }
 
@@ -208,6 +222,7 @@ fn users_of(system: &System, resource: &str) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use super::Asked::{Has, IsBehind, Waits};
     use super::*;
 
     fn two() -> SpinLocks {
@@ -227,7 +242,8 @@ mod tests {
         let (a, b, map) = (TaskId(0), TaskId(1), 1);
         assert!(locks.is_one(map) && !locks.is_one(0) && !locks.is_one(2));
         assert_eq!((locks.asks(0), locks.asks(1), locks.is_held_by(map, 0, a)), (None, None, false));
-        assert!(locks.ask(map, 0, a) && !locks.ask(map, 2, b) && !locks.has_turn(map, 2));
+        assert_eq!((locks.ask(map, 0, a), locks.ask(map, 2, b)), (Has, Waits));
+        assert!(!locks.has_turn(map, 2));
         assert_eq!(locks.asks(0), Some(Asks { task: a, resource: 1, holds: true }));
         assert_eq!(locks.asks(2), Some(Asks { task: b, resource: 1, holds: false }));
         assert!(locks.is_held_by(map, 0, a) && !locks.is_held_by(map, 2, b) && !locks.is_held_by(map, 0, b));
@@ -236,7 +252,7 @@ mod tests {
         assert_eq!(locks.asks(2), Some(Asks { task: b, resource: 1, holds: true }));
         let is_held = || locks.is_held_by(map, 2, b);
         assert_eq!((is_held(), locks.has_turn(map, 2), is_held()), (false, true, true));
-        assert!(!locks.mark(2, false) && locks.let_go(map, 2));
+        assert!(!locks.mark(2, b, false) && locks.let_go(map, 2));
         assert_eq!((locks.asks(2), is_held()), (None, false));
     }
 
@@ -245,7 +261,7 @@ mod tests {
     fn a_job_holds_its_lock_while_the_one_before_still_clears_its_word() {
         let locks = two();
         let (a, b, map) = (TaskId(0), TaskId(1), 1);
-        assert!(locks.ask(map, 0, a) && !locks.ask(map, 2, b));
+        assert_eq!((locks.ask(map, 0, a), locks.ask(map, 2, b)), (Has, Waits));
         // The first half of `let_go`.
         let (queue, ..) = locks.parts(map, 0).expect("a user");
         assert_eq!(queue.turns.leave(), 2);
@@ -258,21 +274,40 @@ mod tests {
         let (a, b, map) = (TaskId(0), TaskId(1), 1);
         let word = Arc::new(AtomicU32::new(0));
         locks.kick_these(&[(2, word.clone())]);
-        assert!(locks.ask(map, 0, a) && !locks.ask(map, 2, b));
+        assert_eq!((locks.ask(map, 0, a), locks.ask(map, 2, b)), (Has, Waits));
         // He spins, and sees it himself.
-        assert!(!locks.mark(2, false) && !locks.let_go(map, 0));
+        assert!(!locks.mark(2, b, false) && !locks.let_go(map, 0));
         assert_eq!(word.load(Ordering::SeqCst), 0);
         assert!(locks.has_turn(map, 2) && locks.let_go(map, 2));
         // He is preempted: his agent is kicked, once.
-        assert!(locks.ask(map, 0, a) && !locks.ask(map, 2, b) && !locks.mark(2, true));
+        assert_eq!((locks.ask(map, 0, a), locks.ask(map, 2, b)), (Has, Waits));
+        assert!(!locks.mark(2, b, true));
         assert!(!locks.let_go(map, 0));
         assert_eq!(word.load(Ordering::SeqCst), 1);
         // Handed over before the mark: the agent sees it itself.
         assert!(locks.has_turn(map, 2) && locks.let_go(map, 2));
-        assert!(locks.ask(map, 0, a) && !locks.ask(map, 2, b) && !locks.let_go(map, 0));
-        assert!(locks.mark(2, true));
+        assert_eq!((locks.ask(map, 0, a), locks.ask(map, 2, b)), (Has, Waits));
+        assert!(!locks.let_go(map, 0));
+        assert!(locks.mark(2, b, true));
         assert_eq!(word.load(Ordering::SeqCst), 1);
         // One who runs again is not preempted any more.
-        assert!(!locks.mark(2, false) && locks.has_turn(map, 2) && locks.let_go(map, 2));
+        assert!(!locks.mark(2, b, false) && locks.has_turn(map, 2) && locks.let_go(map, 2));
+    }
+
+    /// The first one sleeps in its section, or was moved to another processor.
+    #[test]
+    fn of_one_processor_one_job_asks_at_a_time() {
+        let locks = two();
+        let (a, other, b, map) = (TaskId(0), TaskId(7), TaskId(1), 1);
+        assert_eq!((locks.ask(map, 0, a), locks.ask(map, 0, other)), (Has, IsBehind));
+        assert_eq!((locks.ask(map, 2, b), locks.ask(map, 2, other)), (Waits, IsBehind));
+        // Who is behind has no place in the queue, and takes nothing away.
+        assert!(locks.is_held_by(map, 0, a) && !locks.is_held_by(map, 0, other));
+        assert!(!locks.let_go(map, 0) && locks.has_turn(map, 2));
+        assert_eq!((locks.ask(map, 0, other), locks.asks(0)), (Waits, locks.asks(0)));
+        assert!(!locks.let_go(map, 2) && locks.has_turn(map, 0) && locks.is_held_by(map, 0, other));
+        // The agent knew of somebody else, or that somebody asks at all: it looks again.
+        assert!(locks.mark(0, a, false) && !locks.mark(0, other, false));
+        assert!(locks.let_go(map, 0) && locks.mark(0, other, false));
     }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ms, run_bodies_or_skip, run_or_skip};
+use common::{ms, run_bodies_or_skip, run_or_skip, us};
 use horolog_exec::{Executive, RunOptions};
 use horolog_model::{System, TaskId, file};
 use horolog_trace::{Kind, Record};
@@ -175,5 +175,81 @@ fn bodies_exclude_each_other_across_processors() {
             Kind::Unlock => asks.retain(|&one| one != (record.task, record.value)),
             _ => {}
         }
+    }
+}
+
+/// What a job does before it locks and while it holds the lock, in microseconds.
+#[derive(Clone, Copy)]
+struct Doing {
+    executes: u64,
+    sleeps: u64,
+    sleeps_inside: u64,
+}
+
+/// Two tasks of one processor and one of another share a lock. The second one is released after the first one, and is more important.
+fn run_beside_each_other(protocol: &str, doing: [Doing; 3]) {
+    let Some((first, last)) = two_cpus() else { return };
+    let section = "[[task.section]]\nresource = \"r\"\nfrom = \"0 us\"\nlength = \"300 us\"\n";
+    let task = |name: &str, cpu: u32, priority: u32, offset: u32| {
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"5 ms\"\noffset = \"{offset} us\"\n\
+             wcet = \"1 ms\"\n{section}"
+        )
+    };
+    let text = [
+        format!(
+            "[system]\nname = \"s\"\n[platform]\ncpus = [{first}, {last}]\n[[resource]]\nname = \"r\"\nprotocol = \"{protocol}\"\n"
+        ),
+        task("first", last, 1, 0),
+        task("second", last, 2, 300),
+        task("elsewhere", first, 1, 600),
+    ]
+    .concat();
+    let (inside, wrong) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let mut executive = Executive::new(read(&text)).options(RunOptions::for_span(ms(500)));
+    let counts: [Arc<AtomicU64>; 3] = Default::default();
+    for ((name, doing), own) in ["first", "second", "elsewhere"].into_iter().zip(doing).zip(counts.clone()) {
+        let (inside, wrong) = (inside.clone(), wrong.clone());
+        let sleep = |us: u64| {
+            if us > 0 {
+                std::thread::sleep(std::time::Duration::from_micros(us));
+            }
+        };
+        executive = executive.body(name, move |job| {
+            while job.executed() < us(doing.executes) {
+                std::hint::spin_loop();
+            }
+            sleep(doing.sleeps);
+            if !job.lock("r") {
+                return;
+            }
+            let others = inside.fetch_add(1, Ordering::SeqCst);
+            sleep(doing.sleeps_inside);
+            for _ in 0..2_000 {
+                std::hint::spin_loop();
+            }
+            inside.fetch_sub(1, Ordering::SeqCst);
+            wrong.fetch_add(u64::from(others != 0), Ordering::Relaxed);
+            own.fetch_add(u64::from(job.unlock("r")), Ordering::Relaxed);
+        });
+    }
+    let Some(_) = run_bodies_or_skip(executive) else { return };
+    assert_eq!(wrong.load(Ordering::Relaxed), 0, "{protocol}: two in the section");
+    // Each gets it in each of its jobs.
+    for count in counts {
+        assert!(count.load(Ordering::Relaxed) > 80, "{protocol}: {}", count.load(Ordering::Relaxed));
+    }
+}
+
+/// A job that sleeps where it must not costs others time, and lets none into a section beside another one.
+#[test]
+fn a_job_that_sleeps_lets_no_two_into_a_section() {
+    let doing = |executes, sleeps, sleeps_inside| Doing { executes, sleeps, sleeps_inside };
+    let quick = doing(20, 0, 0);
+    for protocol in ["msrp", "fslm"] {
+        // The second one sleeps in its section, and the first one, which it has preempted, comes to its own.
+        run_beside_each_other(protocol, [doing(700, 0, 0), doing(0, 0, 1_000), quick]);
+        // It sleeps before, and the first one is in its section, asleep, when it wakes.
+        run_beside_each_other(protocol, [doing(0, 500, 1_000), doing(0, 900, 200), quick]);
     }
 }

@@ -295,14 +295,13 @@ impl Verifier {
             self.resource_finding(task, record.job, message);
         } else if let Some((next, other)) = next.filter(|&(next, _)| next != task) {
             let next = self.name_of(next);
-            if is_spin_lock {
-                let message = format!("{locks}, for which {next} has waited longer");
-                self.resource_finding(task, record.job, message);
+            let message = if is_spin_lock {
+                format!("{locks}, for which {next} has waited longer")
             } else {
                 let other = self.resources.name(other);
-                let message = format!("{locks}, and {next}, which waits for {other}, was not woken");
-                self.waiting_finding(task, record.job, message);
-            }
+                format!("{locks}, and {next}, which waits for {other}, was not woken")
+            };
+            self.waiting_finding(task, record.job, message);
         } else if spun.is_none() && state != State::Running {
             self.misfit(record, state);
         } else if self.model.simulated && spun.is_some() && free_since.max(came) < now {

@@ -3,7 +3,7 @@
 use horolog_model::System;
 use horolog_sim::{ExecutionChoice, Horizon, SimOptions, simulate};
 use horolog_testkit::Random;
-use horolog_time::Span;
+use horolog_time::{Instant, Span};
 use horolog_trace::file::Header;
 use horolog_trace::{Kind, Record};
 use horolog_verify::{Check, Class, Options, Verdict, Verification, verify_records};
@@ -341,4 +341,90 @@ fn no_loss_makes_a_lock_wrong() {
         let accused = found.findings.iter().find(|one| one.check == Check::Resource);
         assert_eq!(accused, None, "{from}..{to}\n{text}");
     }
+}
+
+/// Times of a system file, a thousand times as long: what takes a nanosecond is below what a run's time stamps tell apart.
+fn stretched(text: &str) -> System {
+    read(&text.replace(" us\"", " ms\"").replace(" ns\"", " us\""))
+}
+
+/// The records of a simulation, as those of a run that took a thousand times as long.
+fn as_measured(system: &System, records: &[Record]) -> Verification {
+    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
+    let header =
+        Header { backend: "linux".to_owned(), ..Header::simulated(String::new(), names, 0, Span::ZERO) };
+    let longer = |record: &Record| {
+        let is_time = matches!(record.kind, Kind::Completion | Kind::Release);
+        let value = if is_time { 1_000 * record.value } else { record.value };
+        Record { time: Instant::from_ns(1_000 * record.time.as_ns()), value, ..*record }
+    };
+    let records: Vec<Record> = records.iter().map(longer).collect();
+    verify_records(system, &[], &header, &records, &Options::default()).expect("it can be verified")
+}
+
+/// The first one may have asked before the other one, and was interrupted before that was on record.
+#[test]
+fn who_has_waited_longer_cannot_be_told_in_a_run() {
+    let system = example("\"ceiling\"");
+    let mut records = simulated(&system, 0);
+    let waits = place(&system, &records, "third", Kind::Spin);
+    // `waiter` has the lock at once, and `first` had none.
+    records.truncate(waits);
+    let is_of_first = |record: &Record| record.task == 0 && [Kind::Lock, Kind::Unlock].contains(&record.kind);
+    records.retain(|record| !is_of_first(record));
+    let spins = place(&system, &records, "waiter", Kind::Spin);
+    let lock =
+        Record { kind: Kind::Lock, task: 3, cpu: 2, job: 0, time: Instant::from_ns(59), ..records[spins] };
+    records.push(lock);
+    let long = stretched(&horolog_model::file::print(&system));
+    let in_a_run = as_measured(&long, &records);
+    let is_it = |it: &&horolog_verify::Finding| {
+        it.message == "third job 0 locks map, for which waiter has waited longer"
+    };
+    let classes: Vec<Class> = in_a_run.findings.iter().filter(is_it).map(|it| it.class).collect();
+    assert_eq!(classes, [Class::CannotTell], "{:?}", in_a_run.findings);
+    let simulated = verified(&system, &records);
+    let classes: Vec<Class> = simulated.findings.iter().filter(is_it).map(|it| it.class).collect();
+    assert_eq!(classes, [Class::ModelViolated], "{:?}", simulated.findings);
+}
+
+/// The ring of one task was full for a while: others are on record meanwhile, and what it did is not.
+#[test]
+fn no_lost_stretch_of_one_task_makes_a_lock_wrong() {
+    let mut random = Random::new(31);
+    let mut has_lost = 0;
+    for _ in 0..3_000 {
+        let text = draw(&mut random);
+        let system = read(&text);
+        let mut records = simulated(&system, 0);
+        let from = random.below(records.len() as u64) as usize;
+        let to = (from + 1 + random.below(60) as usize).min(records.len());
+        let full = random.below(system.tasks().len() as u64) as u32;
+        let is_its_own = |record: &Record| {
+            let kinds = [Kind::Start, Kind::Lock, Kind::Unlock, Kind::Spin];
+            record.task == full && kinds.contains(&record.kind)
+        };
+        let gone: Vec<usize> = (from..to).filter(|&place| is_its_own(&records[place])).collect();
+        let (Some(&first), Some(&last)) = (gone.first(), gone.last()) else { continue };
+        has_lost += 1;
+        let mark = |place: usize, value: usize| Record {
+            kind: Kind::Lost,
+            task: horolog_trace::NO_TASK,
+            job: horolog_trace::NO_JOB,
+            value: value as u64,
+            extra: 0,
+            ..records[place]
+        };
+        let (begin, end) = (mark(first, gone.len()), mark(last, 0));
+        for &place in gone.iter().rev() {
+            records.remove(place);
+        }
+        records.insert(last + 1 - gone.len(), end);
+        records.insert(first, begin);
+        let found = as_measured(&stretched(&text), &records);
+        let accused =
+            |one: &&horolog_verify::Finding| one.check == Check::Resource && one.class != Class::CannotTell;
+        assert_eq!(found.findings.iter().find(accused), None, "task {full} {from}..{to}\n{text}");
+    }
+    assert!(has_lost > 300, "{has_lost}");
 }

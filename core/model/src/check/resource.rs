@@ -112,9 +112,16 @@ impl Checker {
         if let Some(other) = before.clone().find(|other| may_nest(other) && !section.nests_with(other)) {
             let reason = format!("the sections of `{}` and `{}` overlap", other.resource, section.resource);
             self.fail(at, reason, "let one end before the other begins, or lie within it");
-        } else if before.filter(|other| other.resource == section.resource).any(|other| !is_apart(&other)) {
+        } else if let Some(other) =
+            before.filter(|other| other.resource == section.resource).find(|other| !is_apart(other))
+        {
             let reason = format!("`{}` is locked while the job holds it", section.resource);
-            self.fail(path::join(at, "resource"), reason, "keep the outer section alone");
+            let remedy = if section.nests_with(other) {
+                "keep the outer section alone"
+            } else {
+                "make one section of the two, or let one end before the other begins"
+            };
+            self.fail(path::join(at, "resource"), reason, remedy);
         }
     }
 

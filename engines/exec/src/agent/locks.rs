@@ -66,12 +66,12 @@ impl Driver {
         }
     }
 
-    /// As [`Driver::mark_locks`], of spin locks; whether one was handed to a job that is preempted, so that the machine has to choose
-    /// anew.
+    /// As [`Driver::mark_locks`], of spin locks; whether one was handed to a job that is preempted, or another job asks than the machine knows,
+    /// so that it has to choose anew.
     pub(super) fn mark_spin_locks(&self) -> bool {
         let Some(Asks { task, holds, .. }) = self.threads.asks else { return false };
         let is_preempted = !holds && self.core.running(HERE) != Some(task);
-        self.threads.run.locks.spin.mark(self.threads.cpu, is_preempted)
+        self.threads.run.locks.spin.mark(self.threads.cpu, task, is_preempted)
     }
 
     /// Whoever holds something from here on says so when it lets go: others may wait for that.

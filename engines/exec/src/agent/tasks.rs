@@ -6,6 +6,7 @@ use crate::RecordLevel;
 use crate::body::TaskBody;
 use crate::control::WATCHED;
 use crate::job::{Job, Runtime};
+use crate::spin_locks::Asked;
 use crate::task_shared::TaskShared;
 use crate::watch;
 use horolog_sys::{clock, futex};
@@ -136,7 +137,14 @@ impl Driven<'_> {
     /// The job asks for a spin lock, and spins until it has it; how much processor time that took.
     fn spin(&self, task: &TaskShared, job: u64, resource: usize) -> u64 {
         let (locks, agent) = (&self.agent.run.locks.spin, self.agent);
-        if locks.ask(resource, task.cpu, task.id) {
+        let asked = loop {
+            match locks.ask(resource, task.cpu, task.id) {
+                Asked::IsBehind if agent.run.is_stopping() => return 0,
+                Asked::IsBehind => self.let_the_other_end(task),
+                asked => break asked,
+            }
+        };
+        if asked == Asked::Has {
             self.note(task, Kind::Lock, job, resource, 0);
             return 0;
         }
@@ -154,6 +162,19 @@ impl Driven<'_> {
         let spun = clock::thread_cpu_ns().saturating_sub(from);
         task.control.cpu_at_start.fetch_add(spun, Ordering::Relaxed);
         spun
+    }
+
+    /// Another job of the processor waits for a spin lock or holds one, and this one got the processor because that one sleeps in its own code, or
+    /// because a thread was moved.
+    fn let_the_other_end(&self, task: &TaskShared) {
+        /// How long it gets the processor where the machine knows nothing better.
+        const A_WHILE: u64 = 20_000;
+        let (_, parks) = self.agent.pass(self.seat, Cause::Other, |_, _| ());
+        if parks {
+            let _ = wait_for_grant(self.agent, task);
+        } else {
+            let _ = clock::sleep_until(clock::monotonic_ns() + A_WHILE);
+        }
     }
 }
 
