@@ -109,6 +109,8 @@ pub(crate) struct Processor {
     /// Stolen time that was accounted, and what of it was concluded.
     stolen: Spans,
     inferred: Spans,
+    /// How much was stolen in all.
+    pub(crate) taken: u64,
     pub(crate) kept_waiting: KeptWaiting,
     pub(crate) releases: VecDeque<u64>,
     pub(crate) breaches: Breaches,
@@ -147,6 +149,7 @@ impl Processor {
             seen: CostsSeen::default(),
             stolen: Spans::default(),
             inferred: Spans::default(),
+            taken: 0,
             kept_waiting: KeptWaiting::default(),
             releases: VecDeque::new(),
             breaches: Breaches::default(),
@@ -238,6 +241,7 @@ impl Processor {
     }
 
     pub(crate) fn note_stolen(&mut self, Stolen { from, to, amount, inferred }: Stolen) {
+        self.taken = self.taken.saturating_add(amount);
         let all = if inferred { &mut self.inferred } else { &mut self.stolen };
         all.add(from, to, amount);
     }

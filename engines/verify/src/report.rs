@@ -24,6 +24,17 @@ pub(crate) struct Found {
     pub(crate) message: String,
 }
 
+/// What pauses of the host may have added to the executions of a task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pauses {
+    /// To one job, at most.
+    pub(crate) worst: u64,
+    /// To so many jobs.
+    pub(crate) often: u64,
+    /// To all of them; `None`: that is not known.
+    pub(crate) in_all: Option<u64>,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
     listed_per_group: usize,
@@ -95,12 +106,22 @@ impl Report {
         });
     }
 
-    /// Execution beyond the wcet of `subject` becomes of class `to`, where it is as small and as rare as said. Whether any was.
-    pub(crate) fn excuse_execution(&mut self, subject: &str, worst: u64, often: u64, to: Class) -> bool {
+    /// Execution beyond the wcet of `subject` becomes of class `to`, where it is as small, as rare and as little in all as said. Whether any
+    /// was.
+    pub(crate) fn excuse_execution(
+        &mut self,
+        subject: &str,
+        Pauses { worst, often, in_all }: Pauses,
+        to: Class,
+    ) -> bool {
         let mut excused = false;
         for check in [Check::Execution, Check::SegmentExecution] {
             let key = (Class::ModelViolated, check, subject.to_owned());
-            let small = |group: &FindingGroup| group.worst_excess_ns.as_ns() <= worst && group.count <= often;
+            let small = |group: &FindingGroup| {
+                group.worst_excess_ns.as_ns() <= worst
+                    && group.count <= often
+                    && in_all.is_none_or(|most| group.total_excess_ns.as_ns() <= most)
+            };
             if self.groups.get(&key).is_some_and(small) {
                 self.excuse(&key, to);
                 excused = true;
@@ -218,7 +239,11 @@ mod tests {
             }
             report.add(found(check, subject));
         }
-        assert!(report.excuse_execution("imu", 1, 1, Class::CannotTell));
+        assert!(report.excuse_execution(
+            "imu",
+            Pauses { worst: 1, often: 1, in_all: None },
+            Class::CannotTell
+        ));
         report.excuse_responses(Class::CannotTell);
         report.count(Class::ModelViolated)
     }

@@ -16,7 +16,7 @@ use crate::model::Model;
 use crate::modes::{self, InModes};
 use crate::order::Ongoing;
 use crate::processor::{MOST, Occupant, Open, Processor, Slice};
-use crate::report::{Found, Report};
+use crate::report::{Found, Pauses, Report};
 use crate::result::{Check, Class, ServerVerification, TaskVerification, Verdict, Verification};
 use crate::returns::Returns;
 use crate::sections::{OF_RESOURCE, Resources};
@@ -615,18 +615,22 @@ impl Verifier {
     /// On a virtual machine the host may stop a processor for a moment without leaving a trace: a thread's clock runs on,
     /// and only a pause that makes a tick late is seen. In at most one job of a hundred, an excess below a quarter of the tick is
     /// blamed on the machine, and of one that is no longer than the tick and that quarter (such a pause may still lie between two ticks) it cannot be told whose
-    /// it is. A wcet that is too small
-    /// shows more often or by more.
+    /// it is. Neither can it in up to one job of twenty, where all excesses together are no more than the hypervisor is on record to have taken from
+    /// the processor: its accounts do not say when. A wcet that is too small shows more often or by more.
     fn excuse_unseen_pauses(&mut self, notes: &mut Vec<String>) {
         let (Some(short), Some(tick)) = (self.model.unseen_pause, self.model.tick_period) else { return };
         let long = tick.saturating_add(short);
         let (mut excused, mut doubtful) = (Vec::new(), Vec::new());
         for (task, model) in self.tasks.iter().zip(&self.model.tasks) {
-            let often = (task.tally.completed / 100).max(1);
-            if self.report.excuse_execution(&model.name, short, often, Class::MachineDisturbed) {
+            let taken = self.cpus[model.cpu].taken;
+            let one_in = |share: u64| (task.tally.completed / share).max(1);
+            let seldom = |worst| Pauses { worst, often: one_in(100), in_all: None };
+            let on_record = Pauses { worst: long, often: one_in(20), in_all: Some(taken) };
+            if self.report.excuse_execution(&model.name, seldom(short), Class::MachineDisturbed) {
                 excused.push(model.name.clone());
             }
-            if self.report.excuse_execution(&model.name, long, often, Class::CannotTell) {
+            let of_long = self.report.excuse_execution(&model.name, seldom(long), Class::CannotTell);
+            if self.report.excuse_execution(&model.name, on_record, Class::CannotTell) || of_long {
                 doubtful.push(model.name.clone());
             }
         }
