@@ -23,6 +23,12 @@ pub enum Protocol {
     OriginalCeiling,
     /// Local: who finds it taken is suspended, and nothing keeps others from preempting its holder.
     None,
+    /// Across processors: who finds it taken is suspended, and the most important job that waits is the next; who holds it stands above every
+    /// priority of its processor, in the order of what the resource's users on other processors have (the multiprocessor priority ceiling protocol).
+    Mpcp,
+    /// Across processors: who finds it taken is suspended, first in, first out; who holds such a resource stands above every priority of its processor,
+    /// in the order of the requests (the partitioned FMLP+).
+    FmlpPlus,
 }
 
 /// At which priority jobs of a processor spin for resources under [`Protocol::Fslm`].
@@ -119,8 +125,8 @@ pub(crate) fn borders(sections: &[Section], place_of: impl Fn(&str) -> Option<us
 
 /// The tasks of a processor that use a spin lock.
 fn spin_users<'t>(tasks: &'t [Task], resources: &[Resource], cpu: CpuId) -> impl Iterator<Item = &'t Task> {
-    let is_global = |name: &str| resources.iter().any(|it| it.name == name && it.protocol.is_global());
-    let uses = move |task: &&Task| task.sections.iter().any(|section| is_global(&section.resource));
+    let spins = |name: &str| resources.iter().any(|it| it.name == name && it.protocol.spins());
+    let uses = move |task: &&Task| task.sections.iter().any(|section| spins(&section.resource));
     tasks.iter().filter(move |task| task.cpu == cpu).filter(uses)
 }
 
@@ -137,10 +143,19 @@ pub(crate) fn spin_ceiling(tasks: &[Task], resources: &[Resource], cpu: CpuId) -
 
 impl Protocol {
     /// The words of the system file.
-    pub const WORDS: [&'static str; 7] =
-        ["ceiling", "msrp", "fslm", "non-preemptive", "inheritance", "original-ceiling", "none"];
+    pub const WORDS: [&'static str; 9] = [
+        "ceiling",
+        "msrp",
+        "fslm",
+        "non-preemptive",
+        "inheritance",
+        "original-ceiling",
+        "none",
+        "mpcp",
+        "fmlp-plus",
+    ];
 
-    const ALL: [Protocol; 7] = [
+    const ALL: [Protocol; 9] = [
         Self::Ceiling,
         Self::Msrp,
         Self::Fslm,
@@ -148,18 +163,32 @@ impl Protocol {
         Self::Inheritance,
         Self::OriginalCeiling,
         Self::None,
+        Self::Mpcp,
+        Self::FmlpPlus,
     ];
 
-    /// Whether it serialises jobs of several processors, who spin while they wait.
+    /// Whether it serialises jobs of several processors.
     #[must_use]
     pub const fn is_global(self) -> bool {
+        self.spins() || self.boosts()
+    }
+
+    /// Whether jobs of several processors spin while they wait for it.
+    #[must_use]
+    pub const fn spins(self) -> bool {
         matches!(self, Self::Msrp | Self::Fslm)
+    }
+
+    /// Whether jobs of several processors are suspended while they wait for it, and stand above all others while they hold it.
+    #[must_use]
+    pub const fn boosts(self) -> bool {
+        matches!(self, Self::Mpcp | Self::FmlpPlus)
     }
 
     /// Whether a job that does not get it is suspended, as a rule: others run meanwhile.
     #[must_use]
     pub const fn suspends(self) -> bool {
-        matches!(self, Self::Inheritance | Self::OriginalCeiling | Self::None)
+        matches!(self, Self::Inheritance | Self::OriginalCeiling | Self::None) || self.boosts()
     }
 
     /// Whether its sections may lie within others, and around them.
@@ -186,6 +215,8 @@ impl Protocol {
             Self::Inheritance => "inheritance",
             Self::OriginalCeiling => "original-ceiling",
             Self::None => "none",
+            Self::Mpcp => "mpcp",
+            Self::FmlpPlus => "fmlp-plus",
         }
     }
 

@@ -290,7 +290,13 @@ impl System {
     /// Whether jobs of several processors are serialised by spin locks.
     #[must_use]
     pub fn has_spin_locks(&self) -> bool {
-        self.parts.resources.iter().any(|resource| resource.protocol.is_global())
+        self.parts.resources.iter().any(|resource| resource.protocol.spins())
+    }
+
+    /// The first resource for which jobs of several processors are suspended while they wait.
+    #[must_use]
+    pub fn first_boosting(&self) -> Option<&Resource> {
+        self.parts.resources.iter().find(|resource| resource.protocol.boosts())
     }
 
     /// Values that tasks hand to others.

@@ -87,13 +87,30 @@ fn protocols_of_one_processor() {
         let text = format!("[system]\nname = \"r\"\npolicy = \"edf\"\n{text}");
         file::read(&text, "r.toml", &[]).map(|_| ()).map_err(|errors| errors.to_string())
     };
-    for protocol in ["non-preemptive", "inheritance", "original-ceiling", "none"] {
+    for protocol in ["non-preemptive", "inheritance", "original-ceiling", "none", "mpcp", "fmlp-plus"] {
+        let is_global = ["mpcp", "fmlp-plus"].contains(&protocol);
         let bus = bus(protocol);
         let system = read(&[&user(0), &bus]).expect("valid");
         assert_eq!(system.resources()[0].protocol.word(), protocol);
         let printed = file::print(&system);
         assert_eq!(file::read(&printed, "printed", &[]).expect("valid").0, system, "{printed}");
-        refused(&[&user(0), &user(1), &bus], "is held on another CPU, too, and its protocol is local");
+        if is_global {
+            let shared = read(&[&user(0), &user(1), &bus]).expect("for several CPUs");
+            assert!(shared.first_boosting().is_some() && !shared.has_spin_locks());
+            let acts = user(0).replace("wcet", "overrun = \"skip\"\nwcet");
+            refused(&[&acts, &bus], &format!("an overrun policy beside `{protocol}` is not there yet"));
+            for other in ["mpcp", "fmlp-plus", "msrp"] {
+                let other_one = format!("[[resource]]\nname = \"o\"\nprotocol = \"{other}\"\n");
+                let both = read(&[&user(0), &bus, &other_one]).map(|_| ());
+                let reason = format!("`{other}` and `{protocol}` are not there in one system yet");
+                match both {
+                    Ok(()) => assert_eq!(other, protocol),
+                    Err(error) => assert!(error.contains(&reason), "{error}"),
+                }
+            }
+        } else {
+            refused(&[&user(0), &user(1), &bus], "is held on another CPU, too, and its protocol is local");
+        }
         let server = "[[server]]\nname = \"s\"\nkind = \"polling\"\nbudget = \"2 ms\"\nperiod = \"5 ms\"\npriority = 2\ntasks = [\"t0\"]\n";
         let served = user(0).replace("priority = 1\n", "");
         refused(

@@ -6,7 +6,7 @@ use crate::desired::{EntityId, ProcessorIndex};
 use crate::dispatcher::{Dispatcher, Layout, NONE, NodePolicy};
 use crate::job_budget::{JobBudget, OverrunAction, may_be_lowered};
 use crate::leaf::{Leaf, Standing};
-use crate::locks::{Ceiling, Locks, Resource, Spins};
+use crate::locks::{Boost, Ceiling, Locks, Resource, Spins, standing_before};
 use crate::machine::Processor;
 use crate::mode::{Mode, ModeSpec};
 use crate::overheads::Overheads;
@@ -454,7 +454,7 @@ impl<'a> MachineBuilder<'a> {
             let Some(level) = self.system.spin_priority(cpu).map(Level::at) else { return 0 };
             let levels = children[index].iter().filter_map(|&entity| self.levels(entity, None).ok());
             let above = levels.flatten().filter(|&other| other > level).count();
-            2 * above as u64 + 1
+            standing_before(above as u64 + 1)
         };
         self.system.platform().cpus.iter().take(self.processors).enumerate().map(of).collect()
     }
@@ -491,16 +491,25 @@ impl<'a> MachineBuilder<'a> {
                 | Protocol::NonPreemptive
                 | Protocol::Inheritance
                 | Protocol::OriginalCeiling
-                | Protocol::None => Box::default(),
+                | Protocol::None
+                | Protocol::Mpcp
+                | Protocol::FmlpPlus => Box::default(),
             },
             spins: match resource.protocol {
                 Protocol::Ceiling
                 | Protocol::NonPreemptive
                 | Protocol::Inheritance
                 | Protocol::OriginalCeiling
-                | Protocol::None => None,
+                | Protocol::None
+                | Protocol::Mpcp
+                | Protocol::FmlpPlus => None,
                 Protocol::Msrp => Some(Spins::Highest),
                 Protocol::Fslm => Some(Spins::AtPriority),
+            },
+            boost: match resource.protocol {
+                Protocol::Mpcp => Some(Boost::ByCeiling(self.remote_ceilings(&users))),
+                Protocol::FmlpPlus => Some(Boost::ByRequest),
+                _ => None,
             },
             keeps: matches!(resource.protocol, Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive),
             inherits: resource.protocol == Protocol::Inheritance,
@@ -509,6 +518,21 @@ impl<'a> MachineBuilder<'a> {
                 _ => Box::default(),
             },
         }
+    }
+
+    /// Of each processor: how many priorities of the system are above those of a resource's users on other processors; where it has none,
+    /// above those of its own.
+    fn remote_ceilings(&self, users: &[u32]) -> Box<[u64]> {
+        let tasks = self.system.tasks();
+        let number = |task: &horolog_model::Task| task.priority.map_or(i64::MIN, Priority::number);
+        let all: BTreeSet<i64> = tasks.iter().map(number).collect();
+        let of = |cpu: CpuId| {
+            let users = users.iter().map(|&user| &tasks[user as usize]);
+            let remote = users.clone().filter(|user| user.cpu != cpu).map(number).max();
+            let ceiling = remote.or_else(|| users.map(number).max()).unwrap_or(i64::MIN);
+            all.iter().filter(|&&other| other > ceiling).count() as u64
+        };
+        self.system.platform().cpus.iter().take(self.processors).map(of).collect()
     }
 
     /// The relative deadline of a task, the period of a constant bandwidth, the shortest below any other node.

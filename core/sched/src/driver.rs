@@ -61,7 +61,7 @@ impl Driver {
         let here: Vec<ProcessorIndex> = pumps.iter().map(|pump| pump.processor).collect();
         let (asks_for_modes, mode_notes) = (machine.asks_for_modes(), ModeNotes::of(&machine, &here));
         let (modes, has_timers) = (ModeRequests::new(system), pumps.iter().any(|pump| pump.has_timers));
-        let crosses = machine.has_spin_locks() && pumps.len() > 1;
+        let crosses = machine.hands_on();
         Driver { machine, pumps, groups, modes, has_timers, asks_for_modes, crosses, mode_notes }
     }
 
@@ -174,7 +174,7 @@ impl Driver {
 
     /// As [`Driver::run_all`], while no mode can change before `until`.
     fn run_in_mode<W: Worlds>(&mut self, worlds: &mut W, until: u64) -> Result<Reached, W::Error> {
-        if self.pumps.len() == 1 && self.groups.is_empty() {
+        if self.pumps.len() == 1 && self.groups.is_empty() && !self.crosses {
             // There is nobody else's phase to wait for.
             return self.run(&mut worlds.one(0), 0, until);
         }

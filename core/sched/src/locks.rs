@@ -1,4 +1,4 @@
-//! Resources (decisions 0009, 0018 and 0019): who holds what, and the choice while something is held.
+//! Resources (decisions 0009, 0018, 0019 and 0020): who holds what, and the choice while something is held.
 //!
 //! Under the local immediate ceiling, this is what a held resource changes.
 //! On the path from the root to a holder, every node below two children of which somebody uses the resource sees its ceiling in
@@ -41,6 +41,8 @@ pub(crate) struct Resource {
     pub(crate) ceilings: Box<[Ceiling]>,
     /// How jobs wait for it where it is a spin lock across processors (decision 0018); `None`: they are suspended.
     pub(crate) spins: Option<Spins>,
+    /// Where its holder stands, where other processors may hand it to a job that is suspended meanwhile (decision 0020).
+    pub(crate) boost: Option<Boost>,
     /// Whether nothing preempts its holder.
     pub(crate) keeps: bool,
     /// Whether its holder has the priority of the most important job that waits.
@@ -57,6 +59,15 @@ pub(crate) enum Spins {
     Highest,
     /// At the processor's spin priority.
     AtPriority,
+}
+
+/// In which order those stand that hold resources above every priority of their processor.
+#[derive(Clone, Debug)]
+pub(crate) enum Boost {
+    /// Of each processor: how many priorities of the system are above those of the resource's users on other processors.
+    ByCeiling(Box<[u64]>),
+    /// Who has asked first.
+    ByRequest,
 }
 
 /// A job is ready again, to ask for the resource that it waited for.
@@ -84,6 +95,22 @@ pub(crate) struct Locks {
 
 /// How a job stands that holds a spin lock: before everybody.
 const BEFORE_ALL: u64 = 0;
+
+/// Above it stand those that are boosted, each by its rank; below it everybody else.
+const BOOSTED: u64 = 1 << 62;
+
+/// So many waits and holds of a run are told apart.
+const BITS_OF_WAITS: u32 = 40;
+
+/// How a job stands at a level; its equals before which something puts it stand behind it.
+pub(crate) const fn standing_at(level: u64) -> u64 {
+    BOOSTED + 2 * level
+}
+
+/// How a job stands before all of a level.
+pub(crate) const fn standing_before(level: u64) -> u64 {
+    standing_at(level) - 1
+}
 
 /// Who may run below a node at all.
 #[derive(Clone, Copy, Default)]
@@ -120,6 +147,9 @@ impl Machine {
     pub(crate) fn lock(&mut self, task: TaskId, resource: u32, now: Instant) -> Result<(), Rejected> {
         let leaf = self.leaves.get(task.index()).ok_or(Rejected::Unknown)?;
         let lock = self.locks.resources.get_mut(resource as usize).ok_or(Rejected::Unknown)?;
+        if lock.boost.is_some() {
+            return self.take_boosting(task, resource, now);
+        }
         if !leaf.begun || leaf.blocked {
             return Err(Rejected::NotRunning);
         }
@@ -156,15 +186,48 @@ impl Machine {
         Ok(())
     }
 
-    /// The job of a task waits for a spin lock: it stands at the priority at which jobs spin for it, and executes nothing.
-    pub(crate) fn spin(&mut self, task: TaskId, resource: u32) -> Result<(), Rejected> {
+    /// The job of a task has a resource that processors hand to each other: at once, or since it was granted what it is suspended for.
+    fn take_boosting(&mut self, task: TaskId, resource: u32, now: Instant) -> Result<(), Rejected> {
+        let (leaf, lock) = (&mut self.leaves[task.index()], &self.locks.resources[resource as usize]);
+        if lock.holder != NONE {
+            return Err(Rejected::Held);
+        }
+        let was_granted = leaf.waits_for == resource;
+        if !was_granted && (!leaf.begun || leaf.blocked) {
+            return Err(Rejected::NotRunning);
+        }
+        // Who asked first stands first, or of equal ceilings who has held longest.
+        if !was_granted || matches!(lock.boost, Some(Boost::ByCeiling(_))) {
+            self.locks.waits += 1;
+            leaf.wait = self.locks.waits;
+        }
+        if was_granted {
+            self.waits_no_more(task);
+            self.wake(task, now)?;
+        }
+        self.take_resource(task, resource, now);
+        Ok(())
+    }
+
+    /// The job of a task waits for a lock that processors hand to each other. It stands at the priority at which jobs spin for it and executes
+    /// nothing, or it is suspended.
+    pub(crate) fn spin(&mut self, task: TaskId, resource: u32, now: Instant) -> Result<(), Rejected> {
         let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
         let lock = self.locks.resources.get(resource as usize).ok_or(Rejected::Unknown)?;
-        if lock.spins.is_none() {
+        if lock.spins.is_none() && lock.boost.is_none() {
             return Err(Rejected::Unknown);
         }
         if !leaf.begun || leaf.blocked {
             return Err(Rejected::NotRunning);
+        }
+        if lock.boost.is_some() {
+            if lock.holder == task.0 {
+                return Err(Rejected::Held);
+            }
+            self.locks.waits += 1;
+            (leaf.waits_for, leaf.wait) = (resource, self.locks.waits);
+            self.locks.resources[resource as usize].waiting.push_back(task.0);
+            return self.block(task, now);
         }
         if lock.holder == task.0 || leaf.spins_for != NONE {
             return Err(Rejected::Held);
@@ -201,7 +264,9 @@ impl Machine {
         let mut woken = std::mem::take(&mut self.locks.woken);
         woken.clear();
         let lock = &self.locks.resources[resource as usize];
-        if lock.bars.is_empty() {
+        if lock.boost.is_some() {
+            // Who has it next is told by the queue of all processors.
+        } else if lock.bars.is_empty() {
             woken.extend(lock.waiting.iter().map(|&task| Woken { task: TaskId(task), resource }));
         } else {
             let processor = self.leaves[by.index()].processor;
@@ -256,7 +321,7 @@ impl Machine {
         let barred =
             barring.flat_map(|lock| &lock.waiting).filter(|&&task| self.bar_of(task) == Some(entity));
         let waiting = waiting.chain(barred).filter(|_| leaf.holds > 0);
-        waiting.map(|&task| 2 * self.own_level(task) - 1).min()
+        waiting.map(|&task| standing_before(self.own_level(task))).min()
     }
 
     fn take_resource(&mut self, task: TaskId, resource: u32, now: Instant) {
@@ -502,7 +567,7 @@ impl Machine {
 
     /// The level of a child: its own, or before all of the highest ceiling of what is held below it.
     fn lifted(&self, node: u32, dispatcher: &Dispatcher, position: u32, entity: u32) -> u64 {
-        let own = 2 * u64::from(dispatcher.layout.level_end[position as usize]);
+        let own = standing_at(u64::from(dispatcher.layout.level_end[position as usize]));
         if let Some(standing) = self.spin_standing(entity) {
             return standing.min(own);
         }
@@ -513,7 +578,7 @@ impl Machine {
             return own;
         }
         let above = self.ceilings_at(node).filter(|&(_, holder)| self.is_above(entity, holder));
-        let lifted = above.map(|(ceiling, _)| 2 * ceiling - 1).fold(own, u64::min);
+        let lifted = above.map(|(ceiling, _)| standing_before(ceiling)).fold(own, u64::min);
         self.inherited(entity).map_or(lifted, |inherited| inherited.min(lifted))
     }
 
@@ -525,14 +590,30 @@ impl Machine {
             let own = self.locks.spin_at.get(usize::from(leaf.processor)).copied();
             return Some(own.filter(|_| spins_low).unwrap_or(BEFORE_ALL));
         }
-        let holds =
-            leaf.holds > 0 && self.locks.resources.iter().any(|lock| lock.keeps && lock.holder == entity);
-        holds.then_some(BEFORE_ALL)
+        if leaf.holds == 0 {
+            return None;
+        }
+        let standing = |lock: &Resource| match &lock.boost {
+            Some(Boost::ByCeiling(ranks)) => {
+                let rank = ranks.get(usize::from(leaf.processor)).copied().unwrap_or(0);
+                Some((rank << BITS_OF_WAITS) + leaf.wait)
+            }
+            Some(Boost::ByRequest) => Some(leaf.wait),
+            None => lock.keeps.then_some(BEFORE_ALL),
+        };
+        let held = self.locks.resources.iter().filter(|lock| lock.holder == entity);
+        held.filter_map(standing).min()
     }
 
-    /// Whether some resource is a spin lock, which processors hand to each other.
-    pub(crate) fn has_spin_locks(&self) -> bool {
-        self.locks.resources.iter().any(|lock| lock.spins.is_some())
+    /// Whether jobs that wait for a resource are suspended until another processor hands it to them.
+    #[must_use]
+    pub fn is_handed_to_the_suspended(&self, resource: u32) -> bool {
+        self.locks.resources.get(resource as usize).is_some_and(|lock| lock.boost.is_some())
+    }
+
+    /// Whether jobs hand some resource to each other: it passes at its unlock, mostly to another processor.
+    pub(crate) fn hands_on(&self) -> bool {
+        self.locks.resources.iter().any(|lock| lock.spins.is_some() || lock.boost.is_some())
     }
 
     /// The processor that a task belongs to.
@@ -613,7 +694,8 @@ impl Machine {
             {
                 return Err(format!("task {task}: it waits for {waits:?}"));
             }
-            let lock = waits.map(|waits| &self.locks.resources[waits]).filter(|lock| lock.holder == NONE);
+            let lock = waits.map(|waits| &self.locks.resources[waits]);
+            let lock = lock.filter(|lock| lock.holder == NONE && lock.boost.is_none());
             if lock.is_some_and(|lock| lock.bars.is_empty() || self.bar_of(task as u32).is_none()) {
                 return Err(format!("task {task}: it waits for {waits:?}, which it may have"));
             }

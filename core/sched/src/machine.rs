@@ -171,7 +171,7 @@ impl Machine {
                 Ok(())
             }
             EventKind::Lock { task, resource } => self.lock(task, resource, now),
-            EventKind::Spin { task, resource } => self.spin(task, resource),
+            EventKind::Spin { task, resource } => self.spin(task, resource, now),
             EventKind::Unlock { task, resource } => self.unlock(task, resource, now),
             EventKind::Lend { entity, place } => self.lend(entity, place, now),
             EventKind::ModeChange { mode } => self.change_mode(mode, now),

@@ -121,9 +121,14 @@ impl Tell<'_> {
         Ok(has_it)
     }
 
-    /// The running job of `task` waits for a spin lock, until [`Tell::lock`] says that it holds it.
+    /// The running job of `task` waits for a lock that processors hand to each other, until [`Tell::lock`] says that it holds it: it spins, or is
+    /// suspended.
     pub fn spin(&mut self, task: TaskId, resource: u32) -> Result<(), Rejected> {
-        self.on(EventKind::Spin { task, resource })
+        self.on(EventKind::Spin { task, resource })?;
+        if self.machine.waits_for(task).is_some() {
+            self.left(task);
+        }
+        Ok(())
     }
 
     /// The job of `task` unlocks a resource; who waited and is ready by that, to ask again once it is chosen.

@@ -41,9 +41,11 @@ pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
             None => spin_locks::unbounded(system, cpu).or_else(|| inversion(system, cpu))?,
         }
     };
+    let boosts = unbounded(system, cpu).is_some_and(Protocol::boosts);
+    let can = if boosts { "simulated" } else { "simulated and run" };
     Some(format!(
         "no test knows of `resource.{}` on CPU {}: blocking by sections is bounded for preemptive tasks under fixed priorities and EDF, \
-         {beside}; the file can be simulated and run",
+         {beside}; the file can be {can}",
         section.resource, cpu.0
     ))
 }
@@ -65,7 +67,7 @@ fn unbounded(system: &System, cpu: CpuId) -> Option<Protocol> {
     let sections = system.tasks_on(cpu).flat_map(|(_, task)| &task.sections);
     let held = sections.filter_map(|section| system.find_resource(&section.resource));
     let is_known = |protocol: &Protocol| match system.policy() {
-        Policy::FixedPriority => true,
+        Policy::FixedPriority => !protocol.boosts(),
         Policy::Edf => matches!(protocol, Protocol::Ceiling | Protocol::NonPreemptive | Protocol::Msrp),
         _ => false,
     };

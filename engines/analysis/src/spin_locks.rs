@@ -91,7 +91,9 @@ fn spins_at(system: &System, cpu: CpuId, resource: usize) -> SpinsAt {
         | Protocol::NonPreemptive
         | Protocol::Inheritance
         | Protocol::OriginalCeiling
-        | Protocol::None => None,
+        | Protocol::None
+        | Protocol::Mpcp
+        | Protocol::FmlpPlus => None,
     };
     priority.map_or(SpinsAt::Highest, SpinsAt::Priority)
 }
@@ -100,7 +102,7 @@ fn spins_at(system: &System, cpu: CpuId, resource: usize) -> SpinsAt {
 fn resources_of(system: &System, cpu: CpuId) -> BTreeSet<usize> {
     let sections = system.tasks().iter().filter(|task| task.cpu == cpu).flat_map(|task| &task.sections);
     let places = sections.filter_map(|section| system.find_resource(&section.resource));
-    places.filter(|&place| system.resources()[place].protocol.is_global()).collect()
+    places.filter(|&place| system.resources()[place].protocol.spins()).collect()
 }
 
 /// Why requests of a processor's tasks have no bound here: on a processor that shares a spin lock with it something may keep a job that holds

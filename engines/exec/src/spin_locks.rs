@@ -74,7 +74,7 @@ impl SpinLocks {
         let mut processors: Vec<Processor> = Vec::new();
         let mut queues = Vec::new();
         for resource in system.resources() {
-            if !resource.protocol.is_global() {
+            if !resource.protocol.spins() {
                 queues.push(None);
                 continue;
             }
@@ -99,7 +99,7 @@ impl SpinLocks {
 
     /// The first resource that more processors share than a queue has places for.
     pub(crate) fn too_many(system: &System) -> Option<(&str, usize)> {
-        let global = system.resources().iter().filter(|resource| resource.protocol.is_global());
+        let global = system.resources().iter().filter(|resource| resource.protocol.spins());
         let mut users = global.map(|it| (it.name.as_str(), users_of(system, &it.name).len()));
         users.find(|(_, users)| *users > MOST)
     }

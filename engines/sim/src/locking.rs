@@ -53,7 +53,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         true
     }
 
-    /// A job asks for a spin lock: whether it has it, and else it spins.
+    /// A job asks for a lock across processors: whether it has it, and else it spins or is suspended.
     fn take_global(
         &mut self,
         tell: &mut Tell<'_>,
@@ -70,16 +70,22 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             tell.spin(TaskId(task), resource)
         };
         debug_assert_eq!(told, Ok(()));
-        let kind = if has_it { Kind::Lock } else { Kind::Spin };
-        self.emit(lane, now, kind, task, job, resource.into(), 0);
-        if !has_it {
-            let run = &mut self.tasks[task as usize];
-            // It goes on once it holds the resource.
-            run.remaining = self.sections[task as usize].next_stretch();
+        if has_it {
+            self.emit(lane, now, Kind::Lock, task, job, resource.into(), 0);
+            return true;
+        }
+        let run = &mut self.tasks[task as usize];
+        // It goes on once it holds the resource.
+        run.remaining = self.sections[task as usize].next_stretch();
+        if self.globals.suspends(resource) {
+            (lane.running, lane.finish) = (NONE, NEVER);
+            self.emit(lane, now, Kind::Suspend, task, job, resource.into(), OF_RESOURCE);
+        } else {
             run.spins = true;
             lane.spin();
+            self.emit(lane, now, Kind::Spin, task, job, resource.into(), 0);
         }
-        has_it
+        false
     }
 
     /// The next of the locks that jobs have got in this round.
@@ -87,9 +93,13 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         self.grants.pop_front()
     }
 
-    /// A job of this processor that spins holds the lock from now on.
+    /// A job of this processor that waits holds the lock from now on.
     pub(crate) fn granted(&mut self, lane: &mut Lane, now: u64, grant: Grant) {
         let task = grant.task.0;
+        if self.globals.suspends(grant.resource) {
+            let job = self.tasks[task as usize].oldest;
+            self.emit(lane, now, Kind::Wake, task, job, grant.resource.into(), OF_RESOURCE);
+        }
         let run = &mut self.tasks[task as usize];
         run.spins = false;
         let (job, remaining) = (run.oldest, run.remaining);

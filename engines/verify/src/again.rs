@@ -104,8 +104,9 @@ impl Again {
         model: &Model,
     ) -> Result<Vec<Option<Again>>, ModelError> {
         let own = &companion.system;
-        // What another processor's job does decides when a spin lock comes.
-        let is_alone = own.clusters().is_empty() && !own.has_spin_locks();
+        // What another processor's job does decides when a lock across processors comes.
+        let crosses = own.resources().iter().any(|resource| resource.protocol.is_global());
+        let is_alone = own.clusters().is_empty() && !crosses;
         let is_plain = own.modes().is_empty() && system.first_driver().is_none() && is_alone;
         if !is_plain {
             return Ok(vec![None; model.cpus.len()]);

@@ -281,7 +281,10 @@ impl Decisions {
         if driver.machine().holder(resource) == Some(task) {
             return;
         }
-        if record.kind == Kind::Lock && driver.machine().spins_for(task) == Some(resource) {
+        let suspends = driver.machine().is_handed_to_the_suspended(resource);
+        let waits_for =
+            if suspends { driver.machine().waits_for(task) } else { driver.machine().spins_for(task) };
+        if record.kind == Kind::Lock && waits_for == Some(resource) {
             // Who let go of it was on another processor: before the choice of this instant.
             let _ = driver.tell(HERE, now).lock(task, resource);
             return;
@@ -290,16 +293,17 @@ impl Decisions {
             driver.settle(&mut Told::between(recorded, None), HERE, now);
         }
         let mut tell = driver.tell(HERE, now);
-        let mut told = || match record.kind {
-            Kind::Spin => tell.spin(task, resource),
-            _ => tell.lock(task, resource).map(|_| ()),
+        let begins_to_wait = record.kind == Kind::Spin || suspends && record.kind == Kind::Suspend;
+        let mut told = || match begins_to_wait {
+            true => tell.spin(task, resource),
+            false => tell.lock(task, resource).map(|_| ()),
         };
         if told().is_err() {
             // It cannot have come so far without the processor.
             tell.took(Some(task));
-            let _ = match record.kind {
-                Kind::Spin => tell.spin(task, resource),
-                _ => tell.lock(task, resource).map(|_| ()),
+            let _ = match begins_to_wait {
+                true => tell.spin(task, resource),
+                false => tell.lock(task, resource).map(|_| ()),
             };
         }
     }

@@ -257,18 +257,22 @@ impl Verifier {
         let (state, so_far) = (job.state, (job.executed, job.interrupted, job.switches));
         job.was_lifted = true;
         let asked = job.asks_for.take() == Some(place);
-        if spun.is_none() && !already_holds {
+        let protocol = self.resources.all[place].protocol;
+        let was_handed_on = protocol.boosts() && asked;
+        if spun.is_none() && !already_holds && !was_handed_on {
             self.check_choice_at_lock(task);
         }
         // Two processors write down at their own times when they have joined a queue.
-        let is_spin_lock = self.resources.all[place].protocol.is_global();
+        let is_spin_lock = protocol.spins();
         let stamping = if self.model.simulated || !is_spin_lock { 0 } else { self.model.stamping };
         let came = spun.map_or(now, |spun| spun.since);
         let came_before = |&other: &usize| {
             let since = self.resources.spinning[other].map_or(0, |spinning| spinning.since);
             !is_spin_lock || since.saturating_add(stamping) < came
         };
+        // Who is the next of those that are suspended was judged when it was woken.
         let next = self.next_of(place).filter(|(other, _)| *other == task || came_before(other));
+        let next = next.filter(|_| !protocol.boosts());
         let (bar, is_original) = (self.bar_of(task), self.is_original(place));
         self.resources.locks += 1;
         let order = self.resources.locks;
@@ -302,7 +306,7 @@ impl Verifier {
                 format!("{locks}, and {next}, which waits for {other}, was not woken")
             };
             self.waiting_finding(task, record.job, message);
-        } else if spun.is_none() && state != State::Running {
+        } else if spun.is_none() && state != State::Running && !was_handed_on {
             self.misfit(record, state);
         } else if self.model.simulated && spun.is_some() && free_since.max(came) < now {
             let message = format!(
@@ -353,7 +357,7 @@ impl Verifier {
         let Some(place) = self.resource_of(record, task) else { return };
         self.alone_on_its_processor(record, task, place);
         let resource = &self.resources.all[place];
-        if !resource.protocol.is_global() {
+        if !resource.protocol.spins() {
             let task_name = self.name_of(task);
             let message =
                 format!("{task_name} job {} spins for {}, which is no spin lock", record.job, resource.name);
@@ -396,12 +400,12 @@ impl Verifier {
 
     /// One job of a processor waits for spin locks or holds one.
     fn alone_on_its_processor(&mut self, record: &Record, task: usize, place: usize) {
-        if !self.resources.all[place].protocol.is_global() {
+        if !self.resources.all[place].protocol.spins() {
             return;
         }
         let cpu = self.model.tasks[task].cpu;
         let is_here = |other: usize| other != task && self.model.tasks[other].cpu == cpu;
-        let holders = self.resources.all.iter().filter(|resource| resource.protocol.is_global());
+        let holders = self.resources.all.iter().filter(|resource| resource.protocol.spins());
         let holder = holders.filter_map(|resource| resource.holder).map(|holder| holder.task);
         let spins =
             (0..self.resources.spinning.len()).filter(|&other| self.resources.spinning[other].is_some());
@@ -524,6 +528,7 @@ impl Verifier {
     pub(crate) fn asks_again(&mut self, record: &Record, task: usize) {
         if let Some(place) = self.resource_of(record, task) {
             let bar = self.bar_of(task).filter(|_| self.is_original(place));
+            self.check_turn(record, task, place);
             let resource = &mut self.resources.all[place];
             let count = resource.waiting.len();
             resource.waiting.retain(|waiting| waiting.task != task);
@@ -543,6 +548,30 @@ impl Verifier {
             }
         }
         self.awake(record, task);
+    }
+
+    /// A job that is suspended is handed a resource of several processors: it is its turn.
+    fn check_turn(&mut self, record: &Record, task: usize, place: usize) {
+        let resource = &self.resources.all[place];
+        let waiting = &resource.waiting;
+        if !resource.protocol.boosts() || !waiting.iter().any(|it| it.task == task) {
+            return;
+        }
+        let priority = |it: &&Waiting| self.model.tasks[it.task].priority;
+        let next = match resource.protocol {
+            // Of equals the one that has waited longest.
+            Protocol::Mpcp => waiting.iter().rev().max_by_key(priority),
+            _ => waiting.front(),
+        };
+        let Some(next) = next.map(|it| it.task).filter(|&next| next != task) else { return };
+        let message = format!(
+            "{} job {} is handed {}, for which {} comes first",
+            self.name_of(task),
+            record.job,
+            resource.name,
+            self.name_of(next)
+        );
+        self.waiting_finding(task, record.job, message);
     }
 
     /// The oldest job of `task` has ended: what it holds goes with it.
@@ -570,6 +599,8 @@ impl Verifier {
             Protocol::Ceiling => resource.users.iter().map(|&user| self.model.tasks[user].priority).max(),
             // Nothing preempts who holds one.
             Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => Some(i64::MAX),
+            // It stands above every priority.
+            Protocol::Mpcp | Protocol::FmlpPlus => Some(i64::MAX),
             Protocol::Inheritance => {
                 resource.waiting.iter().map(|waiting| self.model.tasks[waiting.task].priority).max()
             }
@@ -642,6 +673,7 @@ impl Verifier {
                         || holder == running && resource.users.iter().any(|&user| self.is_soft(user))
                 }
                 Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => holder == running,
+                Protocol::Mpcp | Protocol::FmlpPlus => holder == running,
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
             }
         })
@@ -672,6 +704,7 @@ impl Verifier {
                 Protocol::NonPreemptive => is_held,
                 // Under EDF nothing is held by these.
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
+                Protocol::Mpcp | Protocol::FmlpPlus => false,
                 // What other processors hold keeps nothing back here; who waits for it does.
                 Protocol::Msrp | Protocol::Fslm => {
                     resource.holder.is_some_and(|holder| is_beside(holder.task)) || spins(place)

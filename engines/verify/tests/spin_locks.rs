@@ -1,4 +1,4 @@
-//! Spin locks across processors: what the simulator does is what verification expects; what the protocols do not allow is found.
+//! Locks across processors: what the simulator does is what verification expects; what the protocols do not allow is found.
 
 use horolog_model::System;
 use horolog_sim::{ExecutionChoice, Horizon, SimOptions, simulate};
@@ -31,13 +31,17 @@ fn verified(system: &System, records: &[Record]) -> Verification {
 
 /// Two to four processors with local and global resources.
 fn draw(random: &mut Random) -> String {
-    let (cpus, globals) = (random.between(2, 4), random.between(1, 2));
     let edf = random.below(4) == 0;
+    draw_with(random, edf, |random| if edf || random.below(3) == 0 { "msrp" } else { "fslm" })
+}
+
+fn draw_with(random: &mut Random, edf: bool, protocol: impl Fn(&mut Random) -> &'static str) -> String {
+    let (cpus, globals) = (random.between(2, 4), random.between(1, 2));
     let policy = if edf { "edf" } else { "fixed-priority" };
     let mut text = format!("[system]\nname = \"spin\"\npolicy = \"{policy}\"\n[platform]\ncpus = {cpus}\n");
     let mut has_fslm = false;
     for resource in 0..globals {
-        let word = if edf || random.below(3) == 0 { "msrp" } else { "fslm" };
+        let word = protocol(random);
         has_fslm |= word == "fslm";
         text += &format!("[[resource]]\nname = \"g{resource}\"\nprotocol = \"{word}\"\n");
     }
@@ -427,4 +431,27 @@ fn no_lost_stretch_of_one_task_makes_a_lock_wrong() {
         assert_eq!(found.findings.iter().find(accused), None, "task {full} {from}..{to}\n{text}");
     }
     assert!(has_lost > 300, "{has_lost}");
+}
+
+/// The protocols whose waits are suspended (decision 0020).
+#[test]
+fn simulated_locks_with_suspended_waits_have_no_findings_and_others_turns_have() {
+    let (mut random, mut waits, mut turns) = (Random::new(37), 0, 0);
+    for index in 0..1_500_u64 {
+        let word = if index % 2 == 0 { "mpcp" } else { "fmlp-plus" };
+        let text = draw_with(&mut random, false, |_| word);
+        let system = read(&text);
+        let records = simulated(&system, index % 3 / 2);
+        let result = verified(&system, &records);
+        assert_eq!((result.verdict, result.findings), (Verdict::Holds, vec![]), "{text}");
+        waits += records.iter().filter(|it| (it.kind, it.extra) == (Kind::Suspend, 1)).count();
+        // By the other protocol somebody else has the next turn, or another place.
+        let other = if word == "mpcp" { "fmlp-plus" } else { "mpcp" };
+        let other = read(&text.replace(word, other));
+        let of_others = simulated(&other, index % 3 / 2);
+        if of_others != records {
+            turns += u64::from(verified(&system, &of_others).verdict != Verdict::Holds);
+        }
+    }
+    assert!(waits > 1_000 && turns > 20, "{waits} {turns}");
 }

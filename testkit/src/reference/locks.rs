@@ -257,8 +257,8 @@ impl Group<'_> {
             if users.len() > 1 && self.child_towards(node, holder.0) == Some(child) {
                 let ceiling = match self.system.resources()[resource].protocol {
                     Protocol::Ceiling => users.iter().map(|&user| self.own_place_of(user)).max(),
-                    // This simulator schedules one processor, and knows no spin locks.
-                    Protocol::Msrp | Protocol::Fslm => None,
+                    // This simulator schedules one processor, and knows no locks of several.
+                    Protocol::Msrp | Protocol::Fslm | Protocol::Mpcp | Protocol::FmlpPlus => None,
                     Protocol::NonPreemptive
                     | Protocol::Inheritance
                     | Protocol::OriginalCeiling
@@ -310,6 +310,7 @@ impl Group<'_> {
                 Protocol::Ceiling => users.iter().map(|&user| self.relative_deadline(user)).min(),
                 Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => None,
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => None,
+                Protocol::Mpcp | Protocol::FmlpPlus => None,
             };
             let is_other = theirs.is_some_and(|theirs| theirs != own);
             is_other && users.len() > 1 && ceiling.is_some_and(|it| level >= it)

@@ -48,11 +48,16 @@ impl Checker {
                 self.fail(at.item(place), reason, remedy);
             }
         }
-        let spins = task.sections.iter().any(|it| protocol(&it.resource).is_some_and(Protocol::is_global));
-        if spins && task.overrun != OverrunPolicy::Count {
+        let mut global =
+            task.sections.iter().filter_map(|it| protocol(&it.resource)).filter(|it| it.is_global());
+        if let Some(global) = global.next()
+            && task.overrun != OverrunPolicy::Count
+        {
+            let why = "an overrun policy beside a spin lock is not there yet: the clock of a job's thread counts what it spins";
+            let other = format!("an overrun policy beside `{}` is not there yet", global.word());
             self.fail_beside(
                 At::new(path, "overrun"),
-                "an overrun policy beside a spin lock is not there yet: the clock of a job's thread counts what it spins",
+                if global.spins() { why.to_owned() } else { other },
                 "remove `overrun`, or use the protocol `ceiling`",
                 vec![(at.to_string(), "the sections".to_owned())],
             );
@@ -62,7 +67,7 @@ impl Checker {
         if let Some(other) = other
             && !matches!(forest.above_task(&task.name), Above::Root | Above::Cluster(_))
         {
-            let reason = match other.is_global() {
+            let reason = match other.spins() {
                 true => "spin locks below servers and schedulers are not there yet".to_owned(),
                 false => format!(
                     "resources with `protocol = \"{}\"` below servers and schedulers are not there yet",
@@ -77,6 +82,7 @@ impl Checker {
     /// What protocols need of the whole system.
     pub(super) fn protocols(&mut self, forest: &Forest<'_>) {
         let draft = forest.draft;
+        self.one_kind_across_processors(forest);
         for (resource, path) in draft.resources.iter().zip(&forest.paths.resources) {
             if resource.protocol == Protocol::Fslm && draft.policy == Policy::Edf {
                 let reason = "`fslm` spins at a priority, and under EDF nothing has one";
@@ -89,13 +95,32 @@ impl Checker {
                 self.fail(At::new(path, "protocol"), reason, remedy);
             }
             if resource.protocol != Protocol::Ceiling && !draft.modes.is_empty() {
-                let reason = match resource.protocol.is_global() {
+                let reason = match resource.protocol.spins() {
                     true => "spin locks beside modes are not there yet".to_owned(),
                     false => format!("`{word}` beside modes is not there yet"),
                 };
                 let remedy = "use the protocol `ceiling`, or remove the modes";
                 self.fail(At::new(path, "protocol"), reason, remedy);
             }
+        }
+    }
+
+    /// No rule says who comes first of two that hold resources of `mpcp` and of another protocol across processors.
+    fn one_kind_across_processors(&mut self, forest: &Forest<'_>) {
+        let (resources, paths) = (&forest.draft.resources, &forest.paths.resources);
+        let mut global = resources.iter().zip(paths).filter(|(it, _)| it.protocol.is_global());
+        let Some((first, place)) = global.next() else { return };
+        let is_other = |it: &&crate::Resource| {
+            it.protocol != first.protocol && (it.protocol.boosts() || first.protocol.boosts())
+        };
+        for (resource, path) in global.filter(|(it, _)| is_other(it)) {
+            let (word, first) = (resource.protocol.word(), first.protocol.word());
+            self.fail_beside(
+                At::new(path, "protocol"),
+                format!("`{word}` and `{first}` are not there in one system yet"),
+                format!("use `protocol = \"{first}\"` for both"),
+                vec![(path::join(place, "protocol"), "the other protocol".to_owned())],
+            );
         }
     }
 

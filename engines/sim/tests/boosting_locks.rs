@@ -1,0 +1,243 @@
+//! Locks across processors with suspended waits (decision 0020): random systems against a loop over units of time that shares no code with the
+//! simulator.
+
+use horolog_model::System;
+use horolog_sim::{Horizon, SimOptions, simulate};
+use horolog_time::Span;
+use horolog_trace::{Kind, Record};
+use std::cmp::Reverse;
+
+fn read(text: &str) -> System {
+    horolog_model::file::read(text, "boost.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}")).0
+}
+
+fn records(system: &System, end: u64) -> Vec<Record> {
+    let mut records: Vec<Record> = Vec::new();
+    let options = SimOptions { horizon: Horizon::Time(Span::from_ns(end)), ..SimOptions::default() };
+    simulate(system, &options, &mut records).expect("it runs");
+    records
+}
+
+#[derive(Clone, Debug)]
+struct Task {
+    cpu: usize,
+    priority: i64,
+    arrivals: Vec<u64>,
+    wcet: u64,
+    /// Resource, from, end.
+    sections: Vec<(usize, u64, u64)>,
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    protocol: &'static str,
+    cpus: usize,
+    resources: usize,
+    tasks: Vec<Task>,
+}
+
+impl Case {
+    fn text(&self) -> String {
+        let mut text = format!("[system]\nname = \"boost\"\n[platform]\ncpus = {}\n", self.cpus);
+        for resource in 0..self.resources {
+            text += &format!("[[resource]]\nname = \"r{resource}\"\nprotocol = \"{}\"\n", self.protocol);
+        }
+        for (number, task) in self.tasks.iter().enumerate() {
+            let arrivals: Vec<String> = task.arrivals.iter().map(|at| format!("\"{at} ns\"")).collect();
+            text += &format!(
+                "[[task]]\nname = \"t{number}\"\ncpu = {}\npriority = {}\nwcet = \"{} ns\"\narrivals = [{}]\n",
+                task.cpu,
+                task.priority,
+                task.wcet,
+                arrivals.join(", ")
+            );
+            for (resource, from, end) in &task.sections {
+                text += &format!(
+                    "[[task.section]]\nresource = \"r{resource}\"\nfrom = \"{from} ns\"\nlength = \"{} ns\"\n",
+                    end - from
+                );
+            }
+        }
+        text
+    }
+
+    /// The most important of a resource's users on other processors; where there are none, of all.
+    fn ceiling(&self, resource: usize, cpu: usize) -> i64 {
+        let uses = |task: &&Task| task.sections.iter().any(|section| section.0 == resource);
+        let users = self.tasks.iter().filter(uses);
+        let remote = users.clone().filter(|task| task.cpu != cpu).map(|task| task.priority).max();
+        remote.or(users.map(|task| task.priority).max()).expect("it is used")
+    }
+}
+
+/// What happened: when, to which task, and what.
+type Event = (u64, usize, Kind);
+
+#[derive(Clone, Default)]
+struct State {
+    jobs: u64,
+    executed: u64,
+    /// The next section that it has not asked for.
+    next: usize,
+    holds: Option<usize>,
+    waits: Option<usize>,
+    /// When it asked, and when it got what it holds, in the order of all such events.
+    asked: u64,
+    got: u64,
+}
+
+/// Unit by unit.
+fn by_units(case: &Case, end: u64) -> Vec<Event> {
+    let is_mpcp = case.protocol == "mpcp";
+    let mut tasks = vec![State::default(); case.tasks.len()];
+    let mut events = Vec::new();
+    let mut running: Vec<Option<usize>> = vec![None; case.cpus];
+    let mut counter = 0;
+    let mut count = || {
+        counter += 1;
+        counter
+    };
+    for now in 0..=end {
+        let mut freed = Vec::new();
+        for running in &mut running {
+            let Some(task) = *running else { continue };
+            let (state, of) = (&mut tasks[task], &case.tasks[task]);
+            if let Some(resource) = state.holds.filter(|_| of.sections[state.next - 1].2 == state.executed) {
+                state.holds = None;
+                events.push((now, task, Kind::Unlock));
+                freed.push(resource);
+            }
+            if state.executed == of.wcet {
+                state.jobs -= 1;
+                (state.executed, state.next) = (0, 0);
+                *running = None;
+                events.push((now, task, Kind::Completion));
+            }
+        }
+        for resource in freed {
+            let waiting = (0..tasks.len()).filter(|&task| tasks[task].waits == Some(resource));
+            let first = waiting.min_by_key(|&task| {
+                (Reverse(if is_mpcp { case.tasks[task].priority } else { 0 }), tasks[task].asked)
+            });
+            if let Some(first) = first {
+                (tasks[first].waits, tasks[first].holds, tasks[first].got) = (None, Some(resource), count());
+                events.push((now, first, Kind::Lock));
+            }
+        }
+        if now == end {
+            break;
+        }
+        for (task, of) in case.tasks.iter().enumerate() {
+            tasks[task].jobs += of.arrivals.iter().filter(|&&at| at == now).count() as u64;
+        }
+        // Who has executed up to here asks once it is chosen; who gets the processor only now asks after those who had it.
+        let mut may_ask: Vec<bool> = (0..tasks.len()).map(|task| running.contains(&Some(task))).collect();
+        loop {
+            for (cpu, running) in running.iter_mut().enumerate() {
+                let here = (0..tasks.len()).filter(|&task| case.tasks[task].cpu == cpu);
+                let ready = here.filter(|&task| tasks[task].jobs > 0 && tasks[task].waits.is_none());
+                let standing = |task: usize| {
+                    let state = &tasks[task];
+                    match state.holds {
+                        None => (0, case.tasks[task].priority, Reverse(0)),
+                        Some(resource) if is_mpcp => (1, case.ceiling(resource, cpu), Reverse(state.got)),
+                        Some(_) => (1, 0, Reverse(state.asked)),
+                    }
+                };
+                *running = ready.max_by_key(|&task| standing(task));
+            }
+            let mut is_done = true;
+            for task in running.iter().flatten().copied() {
+                let (state, of) = (&tasks[task], &case.tasks[task]);
+                let begins = of.sections.get(state.next).filter(|section| section.1 == state.executed);
+                let Some(&(resource, ..)) = begins.filter(|_| state.holds.is_none()) else { continue };
+                is_done = false;
+                if !std::mem::replace(&mut may_ask[task], true) {
+                    continue;
+                }
+                let is_held = tasks.iter().any(|other| other.holds == Some(resource));
+                let (state, number) = (&mut tasks[task], count());
+                (state.next, state.asked, state.got) = (state.next + 1, number, number);
+                if is_held {
+                    state.waits = Some(resource);
+                    events.push((now, task, Kind::Suspend));
+                } else {
+                    state.holds = Some(resource);
+                    events.push((now, task, Kind::Lock));
+                }
+            }
+            if is_done {
+                break;
+            }
+        }
+        for task in running.iter().flatten().copied() {
+            tasks[task].executed += 1;
+        }
+    }
+    events.sort_by_key(|&(at, task, kind)| (at, task, kind as u8));
+    events
+}
+
+fn simulated(case: &Case, end: u64) -> Vec<Event> {
+    let wanted = [Kind::Lock, Kind::Unlock, Kind::Suspend, Kind::Completion];
+    let all = records(&read(&case.text()), end);
+    let mut events: Vec<Event> = all
+        .iter()
+        .filter(|record| wanted.contains(&record.kind))
+        .map(|record| (record.time.as_ns(), record.task as usize, record.kind))
+        .collect();
+    events.sort_by_key(|&(at, task, kind)| (at, task, kind as u8));
+    events
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+fn draw(random: &mut Random, protocol: &'static str) -> Case {
+    let cpus = 1 + random.below(4) as usize;
+    let resources = 1 + random.below(3) as usize;
+    let count = cpus as u64 * (1 + random.below(3)) + random.below(3);
+    let mut tasks = Vec::new();
+    for number in 0..count {
+        let wcet = 1 + random.below(9);
+        let mut sections = Vec::new();
+        let mut at = 0;
+        for _ in 0..random.below(4) {
+            let from = at + random.below(3);
+            let end = from + 1 + random.below(4);
+            if end <= wcet {
+                sections.push((random.below(resources as u64) as usize, from, end));
+                at = end;
+            }
+        }
+        let mut arrivals: Vec<u64> = Vec::new();
+        let mut time = random.below(6);
+        for _ in 0..=random.below(3) {
+            arrivals.push(time);
+            time += 1 + random.below(20);
+        }
+        let priority = random.below(20) as i64 * count as i64 + number as i64;
+        tasks.push(Task { cpu: (number as usize) % cpus, priority, arrivals, wcet, sections });
+    }
+    Case { protocol, cpus, resources, tasks }
+}
+
+#[test]
+fn random_systems_run_as_a_loop_over_units_of_time_says() {
+    for protocol in ["mpcp", "fmlp-plus"] {
+        let (mut random, mut waits) = (Random(7), 0);
+        for round in 0..4_000 {
+            let case = draw(&mut random, protocol);
+            let (own, by_units) = (simulated(&case, 150), by_units(&case, 150));
+            assert_eq!(own, by_units, "round {round}: {}", case.text());
+            waits += by_units.iter().filter(|(.., kind)| *kind == Kind::Suspend).count();
+        }
+        assert!(waits > 2_000, "{protocol}: {waits}");
+    }
+}
