@@ -62,6 +62,38 @@ impl Diagnostic {
         self.0.place.as_ref().map_or((0, 0), |place| (place.text, place.range.start))
     }
 
+    /// The value that it is about.
+    pub(crate) fn path(&self) -> Option<&str> {
+        self.0.path.as_deref()
+    }
+
+    /// All that makes one differ from another.
+    pub(crate) fn key(&self) -> String {
+        let Parts { path, reason, remedy, .. } = &*self.0;
+        format!("{}\n{reason}\n{remedy}", path.as_deref().unwrap_or_default())
+    }
+
+    /// With places that a text has: one of text `none + n` becomes the `n`th of `instead`.
+    pub(crate) fn within(mut self, none: usize, instead: &[Place]) -> Diagnostic {
+        if let Some(place) = &self.0.place
+            && place.text >= none
+        {
+            self.0.place = instead.get(place.text - none).cloned();
+        }
+        self.0.others.retain(|(place, _)| place.text < none);
+        self
+    }
+
+    /// The first other place.
+    pub(crate) fn first_other(&self) -> Option<&Place> {
+        self.0.others.first().map(|(place, _)| place)
+    }
+
+    /// Where it points.
+    pub(crate) fn its_place(&self) -> Option<&Place> {
+        self.0.place.as_ref()
+    }
+
     /// Marks another place that has to do with it.
     pub(crate) fn other(mut self, place: Place, label: impl Into<String>) -> Diagnostic {
         self.0.others.push((place, label.into()));

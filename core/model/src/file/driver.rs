@@ -48,13 +48,17 @@ impl Reader {
         let free = self.optional(table, path, "free", |reader, node, path| {
             reader.integer(node, path, "a number of free places from 0 on")
         });
-        if free.is_some() && word != Some("threshold") {
+        // What cannot be read may be right.
+        let is_open = word.is_none() && table.get("throttling").is_some();
+        if free.is_some() && word != Some("threshold") && !is_open {
             let remedy = "remove it, or use `throttling = \"threshold\"`";
             self.fail_at(&path::join(path, "free"), "only a threshold interrupt has `free` places", remedy);
+            self.or_with(&path::join(path, "throttling"), &["threshold"]);
         }
         let throttling = match (word, interval) {
             (Some("threshold"), None) => match free {
                 Some(free) => Throttling::Threshold { free },
+                None if table.get("free").is_some() => Throttling::None,
                 None => {
                     let reason = "a threshold interrupt needs a number of `free` places";
                     self.fail_at(&path::join(path, "free"), reason, "add `free = 2`");
@@ -62,18 +66,20 @@ impl Reader {
                 }
             },
             (Some("moderated"), Some(interval)) => Throttling::Moderated { interval },
+            (Some("moderated"), None) if table.get("interval").is_some() => Throttling::None,
             (Some("moderated"), None) => {
                 let reason = "a moderated interrupt needs an `interval`";
                 self.fail_at(&path::join(path, "interval"), reason, "add `interval = \"100 us\"`");
                 Throttling::None
             }
-            (_, Some(_)) => {
+            (_, Some(_)) if !is_open => {
                 let remedy = "remove it, or use `throttling = \"moderated\"`";
                 self.fail_at(
                     &path::join(path, "interval"),
                     "only a moderated interrupt has an `interval`",
                     remedy,
                 );
+                self.or_with(&path::join(path, "throttling"), &["moderated"]);
                 Throttling::None
             }
             (Some("napi"), None) => Throttling::Napi,
@@ -120,6 +126,10 @@ impl Reader {
                 DeviceService::WORDS.iter().copied().find(|&known| known == word)
             })
         });
+        if word.is_none() {
+            let keys = ["rounds", "poll_budget", "priority", "rule", "users", "server"];
+            self.look_at(table, path, &DEVICE, &keys);
+        }
         let service = word.and_then(|word| self.service(table, path, word));
         if self.unread > before {
             return None;

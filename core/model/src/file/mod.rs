@@ -12,6 +12,7 @@ mod overrides;
 mod print;
 mod reader;
 mod references;
+mod repair;
 mod request;
 mod resource;
 mod scheduler;
@@ -81,6 +82,7 @@ pub fn read(text: &str, name: &str, overrides: &[String]) -> Result<(System, Sou
         }
     }
     let draft = reader.file(&root);
+    reader.beside_unread(&root);
     match (draft, reader.found.is_empty()) {
         (Some(draft), true) => {
             let system = System::of_checked(draft);
@@ -263,6 +265,7 @@ impl Reader {
             .collect();
         unread.extend(references::unread(&requests, &request_paths));
         unread.extend(references::unread(&links, &link_paths));
+        self.of_values = self.found.len();
         self.references_of_unread(root, &unread);
         // What could be read is checked, so that all messages come in one go.
         let platform = platform?;

@@ -1,7 +1,8 @@
 //! Turns nodes into values of the model; every failure becomes a message and reading goes on.
 
 use super::decimal::{self, DecimalError};
-use super::keys::Section;
+use super::keys::{Kind, Section};
+use super::repair::{self, KnownTable, Refused, Repair};
 use super::suggest::{did_you_mean, meant, nearest};
 use super::tree::{Node, Table, Value};
 use crate::diagnostic::Diagnostic;
@@ -17,6 +18,12 @@ pub(super) struct Reader {
     /// How many values could not be read: what has one is not there for the checks. A key that nobody knows keeps nothing from being
     /// read.
     pub(super) unread: usize,
+    /// How many of the findings are about single values; the others are about what the values mean together.
+    pub(super) of_values: usize,
+    /// What could not be read, for finding what is wrong beside it.
+    pub(super) refused: Vec<Refused>,
+    /// The tables that were read, by their paths.
+    pub(super) tables: BTreeMap<String, KnownTable>,
     /// Keys that are given under a wrong name: their absence is told by that name.
     pub(super) misnamed: BTreeSet<String>,
     pub(super) places: BTreeMap<String, Place>,
@@ -36,18 +43,93 @@ impl Reader {
     /// A value that cannot be read.
     pub(super) fn refuse(&mut self, diagnostic: Diagnostic) {
         self.unread += 1;
+        let refused = self.refused_value(&diagnostic);
+        self.refused.push(refused);
         self.found.push(diagnostic);
+    }
+
+    /// What a user may do about it: of two values that contradict each other either one may go.
+    fn refused_value(&self, diagnostic: &Diagnostic) -> Refused {
+        let path = diagnostic.path().unwrap_or_default().to_owned();
+        let repairs = match (diagnostic.its_place().cloned(), diagnostic.first_other().cloned()) {
+            (Some(place), Some(other)) => vec![Repair::Remove(place), Repair::Remove(other)],
+            (Some(place), None) => {
+                let is_item = self.places.get(&path).is_some_and(|whole| *whole != place);
+                let kind = repair::kind_at(&path, &self.tables);
+                match if is_item { kind.and_then(repair::kind_of_items) } else { kind } {
+                    Some(kind) => vec![Repair::Set(place, kind)],
+                    None => vec![Repair::Remove(place)],
+                }
+            }
+            (None, _) => Vec::new(),
+        };
+        Refused { path, is_missing: false, repairs }
+    }
+
+    /// A key that is not there, and of which it is told elsewhere why.
+    pub(super) fn may_be_missing(&mut self, path: &str) {
+        self.unread += 1;
+        self.refused.push(self.missing(path));
+    }
+
+    fn missing(&self, path: &str) -> Refused {
+        let repairs = self.missing_key(path).into_iter().collect();
+        Refused { path: path.to_owned(), is_missing: true, repairs }
+    }
+
+    /// A key that its table lacks; `None` where there is no such table or key.
+    fn missing_key(&self, path: &str) -> Option<Repair> {
+        let above = path::parent(path)?;
+        let table = self.tables.get(above)?;
+        let key = table.key(&path[above.len() + 1..])?;
+        Some(Repair::Add(table.first.clone(), key.name, key.kind))
+    }
+
+    /// Says what a user may do about the value that was refused last, where it is not the value alone that is wrong.
+    pub(super) fn repaired_by(&mut self, repairs: Vec<Repair>) {
+        if let Some(refused) = self.refused.last_mut() {
+            refused.repairs = repairs;
+        }
+    }
+
+    /// The value that was refused last does not belong there, or the key at `path` has to have one of these words.
+    pub(super) fn or_with(&mut self, path: &str, words: &'static [&'static str]) {
+        let word = self.give(path, Kind::Word(words));
+        let Some(refused) = self.refused.last_mut() else { return };
+        for repair in &mut refused.repairs {
+            if let Repair::Set(place, _) = repair
+                && self.places.get(&refused.path) == Some(place)
+            {
+                *repair = Repair::Remove(place.clone());
+            }
+        }
+        refused.repairs.extend(word);
+    }
+
+    /// How a key gets a value, whether the file gives it or not.
+    pub(super) fn give(&self, path: &str, kind: Kind) -> Option<Repair> {
+        let missing = self.missing_key(path)?;
+        match (self.places.get(path), missing) {
+            (Some(place), _) => Some(Repair::Set(place.clone(), kind)),
+            (None, Repair::Add(first, key, _)) => Some(Repair::Add(first, key, kind)),
+            (None, other) => Some(other),
+        }
     }
 
     /// A failure at `path`, wherever that stands by now.
     pub(super) fn fail_at(&mut self, path: &str, reason: impl Into<String>, remedy: impl Into<String>) {
         if self.misnamed.contains(path) {
             // Told already, by the name that it has.
-            self.unread += 1;
+            self.may_be_missing(path);
             return;
         }
         let place = source::find(&self.places, path);
         self.refuse(Diagnostic::new(reason, remedy).at(path).maybe_place(place));
+        if !self.places.contains_key(path) {
+            let missing = self.missing(path);
+            self.refused.pop();
+            self.refused.push(missing);
+        }
     }
 
     pub(super) fn wrong_type(&mut self, node: &Node, path: &str, wanted: &str, remedy: &str) {
@@ -62,6 +144,10 @@ impl Reader {
             return None;
         };
         self.places.entry(path.to_owned()).or_insert_with(|| node.place.clone());
+        if let Some(first) = table.entries.first() {
+            let first = first.key_place.clone();
+            self.tables.insert(path.to_owned(), KnownTable { first, keys: section.keys });
+        }
         let known: Vec<&str> = section.keys.iter().map(|key| key.name).collect();
         for entry in &table.entries {
             let at = path::join(path, &entry.key);
@@ -199,6 +285,33 @@ impl Reader {
             );
         }
         value
+    }
+
+    /// Looks at the values of these keys, of which it is not known whether they belong here.
+    pub(super) fn look_at(&mut self, table: &Table, path: &str, section: &Section, keys: &[&str]) {
+        for key in section.keys.iter().filter(|key| keys.contains(&key.name)) {
+            if let Some(node) = table.get(key.name) {
+                self.look_at_value(node, &path::join(path, key.name), key.kind);
+            }
+        }
+    }
+
+    fn look_at_value(&mut self, node: &Node, path: &str, kind: Kind) {
+        match kind {
+            Kind::Duration => {
+                self.span(node, path);
+            }
+            Kind::Durations => drop(self.spans(node, path)),
+            Kind::Integer => {
+                self.integer::<i64>(node, path, "an integer of 64 bits");
+            }
+            Kind::Word(words) => {
+                self.word(node, path, words, |word| words.contains(&word).then_some(()));
+            }
+            Kind::Text => drop(self.text(node, path)),
+            Kind::Texts => drop(self.texts(node, path)),
+            _ => {}
+        }
     }
 
     /// A decimal number in units of 10^-`places`, exactly.

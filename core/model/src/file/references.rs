@@ -4,6 +4,7 @@ use super::reader::Reader;
 use super::suggest::Suggestions;
 use super::tree::{Node, Table, Value};
 use super::{name_of, paths_of};
+use crate::diagnostic::Diagnostic;
 use crate::path;
 use std::collections::BTreeSet;
 
@@ -68,7 +69,8 @@ impl Reader {
         if let Value::Text(name) = &node.value
             && let Some(remedy) = unknown(name)
         {
-            self.fail(node, at, format!("there is no {noun} `{name}`"), remedy);
+            let reason = format!("there is no {noun} `{name}`");
+            self.found.push(Diagnostic::new(reason, remedy).at(at).place(&node.place));
         }
     }
 }

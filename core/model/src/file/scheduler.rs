@@ -2,7 +2,7 @@
 
 use super::keys::{SCHEDULER, WINDOW};
 use super::reader::Reader;
-use super::server::{keys_of, names_of_tasks};
+use super::server::{KEYS_OF_KINDS, has_unread_tasks, keys_of, names_of_tasks};
 use super::tree::{Node, Table, Value};
 use crate::{Cluster, CpuId, Order, Platform, Priority, Server, ServerKind, TimeTable, Window, path};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +27,8 @@ pub(super) struct Named<'t> {
     clusters: BTreeMap<&'t str, CpuId>,
     /// The processor of a scheduler, its own or that of the nearest above it that gives one.
     cpus: BTreeMap<&'t str, CpuId>,
+    /// Whether the tasks of some cluster cannot be read.
+    has_open_cluster: bool,
     /// Schedulers that order by a time table.
     tables: BTreeSet<&'t str>,
 }
@@ -51,6 +53,7 @@ impl<'t> Named<'t> {
                 };
                 // What is wrong with the list is told with the scheduler.
                 let first = first.unwrap_or(CpuId(0));
+                named.has_open_cluster |= has_unread_tasks(table);
                 for name in names_of_tasks(table) {
                     // That a name is given twice is told with the second one.
                     named.clusters.entry(name).or_insert(first);
@@ -66,6 +69,11 @@ impl<'t> Named<'t> {
     /// Whether the task with this name has no deadline but the one that it gives.
     pub(super) fn is_soft(&self, task: &str) -> bool {
         self.soft.contains(task)
+    }
+
+    /// Whether a task may stand below several processors, since not all that do can be read.
+    pub(super) fn may_be_of_a_cluster(&self) -> bool {
+        self.has_open_cluster
     }
 
     /// The processor that the model gives a task of a cluster.
@@ -155,6 +163,7 @@ impl Reader {
         let order = self.optional(table, path, "order", |reader, node, path| {
             reader.word(node, path, &Order::WORDS, Order::from_word)
         });
+        let has_open_order = order.is_none() && table.get("order").is_some();
         let order = order.unwrap_or_default();
         let tasks = self.optional(table, path, "tasks", Reader::texts).unwrap_or_default();
         if let Some(node) = table.get("cpus") {
@@ -174,7 +183,7 @@ impl Reader {
         let above = table.get("parent").and_then(text_of);
         let has_windows = above.is_some_and(|above| named.tables.contains(above));
         let kind = self.scheduler_kind(table, path, has_windows);
-        let time_table = self.time_table(table, path, order);
+        let time_table = if has_open_order { None } else { self.time_table(table, path, order) };
         if self.unread > before {
             return None;
         }
@@ -193,7 +202,11 @@ impl Reader {
         let at = path::join(path, "kind");
         let word = self.word(node, &at, &ServerKind::SCHEDULER_WORDS, |word| {
             ServerKind::SCHEDULER_WORDS.iter().copied().find(|&known| known == word)
-        })?;
+        });
+        let Some(word) = word else {
+            self.look_at(table, path, &SCHEDULER, &KEYS_OF_KINDS);
+            return None;
+        };
         self.foreign_to(table, path, Some(word));
         self.server_kind(table, path, word, has_windows)
     }

@@ -1,7 +1,8 @@
 //! Reads `segments = […]`.
 
-use super::keys::SEGMENT;
+use super::keys::{Kind, SEGMENT};
 use super::reader::Reader;
+use super::repair::Repair;
 use super::suggest::did_you_mean;
 use super::tree::{Node, Value};
 use crate::check;
@@ -44,6 +45,9 @@ impl Reader {
         let paths = self.item_paths(list, path);
         let items: Vec<Option<Item<'_>>> =
             list.iter().enumerate().map(|(index, node)| self.segment(node, &paths[index], index)).collect();
+        if list.iter().any(|node| !matches!(node.value, Value::Table(_) | Value::Text(_))) {
+            self.repaired_by(vec![Repair::Set(node.place.clone(), Kind::Segments)]);
+        }
         let items: Vec<Item<'_>> = items.into_iter().collect::<Option<_>>()?;
         let segments = self.link(&items, list, &paths)?;
         match SegmentGraph::sorted(&segments) {
@@ -51,6 +55,7 @@ impl Reader {
             Err(errors) => {
                 for error in &errors {
                     self.graph_error(error, &segments, &items, (list, node), path, &paths);
+                    self.repaired_by(vec![Repair::Set(node.place.clone(), Kind::Segments)]);
                 }
                 None
             }
@@ -87,20 +92,16 @@ impl Reader {
                 return None;
             }
         };
-        let is_named = match table.get("name") {
-            Some(node) => {
-                self.text(node, &path::join(path, "name"))?;
-                true
-            }
-            None => false,
-        };
+        let given = table.get("name");
+        let is_readable = given.is_none_or(|node| self.text(node, &path::join(path, "name")).is_some());
         let wcet = self.required(table, path, "wcet", &SEGMENT);
         let wcet = wcet.and_then(|node| self.span(node, &path::join(path, "wcet")));
         let bcet = match table.get("bcet") {
             Some(node) => self.span(node, &path::join(path, "bcet")),
             None => wcet,
         };
-        Some(Item { name, is_named, bcet: bcet?, wcet: wcet?, next: table.get("next") })
+        let (bcet, wcet) = (bcet?, wcet?);
+        is_readable.then_some(Item { name, is_named: given.is_some(), bcet, wcet, next: table.get("next") })
     }
 
     /// Turns names into indices; without any `next` each segment is followed by the one below.

@@ -22,6 +22,10 @@ pub(super) fn keys_of(kind: &str) -> &'static [&'static str] {
     }
 }
 
+/// The keys of which some kind has each.
+pub(super) const KEYS_OF_KINDS: [&str; 7] =
+    ["budget", "period", "priority", "max_replenishments", "rules", "enforcement_latency", "gain"];
+
 /// The names in the `tasks` of a server or scheduler, as far as they can be read.
 pub(super) fn names_of_tasks(table: &Table) -> impl Iterator<Item = &str> {
     let list = match table.get("tasks") {
@@ -32,6 +36,14 @@ pub(super) fn names_of_tasks(table: &Table) -> impl Iterator<Item = &str> {
         Value::Text(name) => Some(name.as_str()),
         _ => None,
     })
+}
+
+/// Whether some of these names cannot be read.
+pub(super) fn has_unread_tasks(table: &Table) -> bool {
+    match table.get("tasks").map(|node| &node.value) {
+        Some(Value::List(list)) => list.iter().any(|node| !matches!(node.value, Value::Text(_))),
+        given => given.is_some(),
+    }
 }
 
 impl Reader {
@@ -53,8 +65,9 @@ impl Reader {
                 ServerKind::WORDS.iter().copied().find(|&known| known == word)
             })
         });
-        if let Some(word) = word {
-            self.foreign_keys(table, path, word);
+        match word {
+            Some(word) => self.foreign_keys(table, path, word),
+            None => self.look_at(table, path, &SERVER, &KEYS_OF_KINDS),
         }
         let kind = word.and_then(|word| self.server_kind(table, path, word, false));
         if self.unread > before {
@@ -181,6 +194,8 @@ impl Reader {
                 );
                 None
             }
+            // What cannot be read may be right.
+            (None, Some(_)) if table.get("enforcement").is_some() => None,
             (_, Some(_)) => {
                 let node = table.get(key)?;
                 self.fail(
@@ -189,6 +204,7 @@ impl Reader {
                     "only the kernel has an enforcement latency here",
                     "remove it, or add `enforcement = \"kernel\"`",
                 );
+                self.or_with(&path::join(path, "enforcement"), &["kernel"]);
                 None
             }
             _ => Some(Enforcement::Own),

@@ -1,6 +1,6 @@
 //! Reads one `[[task]]`.
 
-use super::keys::{OVERRUN, TASK};
+use super::keys::{Kind, OVERRUN, TASK};
 use super::reader::Reader;
 use super::scheduler::Named;
 use super::segments::ReadGraph;
@@ -50,6 +50,10 @@ impl Reader {
         });
         let cpu = match named.cluster_cpu(written) {
             Some(cpu) => self.no_cpu(table, path).map(|()| cpu),
+            None if table.get("cpu").is_none() && named.may_be_of_a_cluster() => {
+                self.may_be_missing(&path::join(path, "cpu"));
+                None
+            }
             None => self.cpu(table, path, "task", platform),
         };
         let overrun = self.optional(table, path, "overrun", Reader::overrun);
@@ -118,6 +122,7 @@ impl Reader {
                 None
             }
             [(first, first_node), (second, second_node), ..] => {
+                self.look_at(table, path, &TASK, &["period", "separation", "arrivals"]);
                 self.refuse(
                     Diagnostic::new(
                         format!("a task has either `{first}` or `{second}`, not both"),
@@ -153,12 +158,18 @@ impl Reader {
                     "a task with deferred preemption needs `segments`",
                     "add `segments = [\"3 ms\", \"4 ms\"]`, the stretches between its preemption points",
                 );
+                let segments = self.give(&path::join(path, "segments"), Kind::Segments);
+                self.repaired_by(segments.into_iter().collect());
+                self.or_with(&at, &["preemptive"]);
                 (Preemption::Preemptive, None)
             }
+            // What cannot be read may be right.
+            (None, Some(_)) if table.get("preemption").is_some() => (Preemption::Preemptive, graph),
             (other, Some(node)) => {
                 let remedy = "add `preemption = \"deferred\"`, or replace `segments` by `wcet`";
                 let reason = "segments are for tasks with deferred preemption";
                 self.fail(node, &path::join(path, "segments"), reason, remedy);
+                self.or_with(&at, &["deferred"]);
                 (by_word(other), graph)
             }
             (other, None) => (by_word(other), None),

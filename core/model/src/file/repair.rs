@@ -1,0 +1,345 @@
+//! What else is wrong with a file in which values cannot be read.
+//!
+//! A table with such a value is not there for the checks. So that its other errors are told in the same go, the file is read again with
+//! values put in their places, several times with other values. What is found with all of them does not hang on what was meant.
+
+use super::keys::{Key, Kind};
+use super::reader::Reader;
+use super::tree::{Entry, Node, Table, Value};
+use crate::diagnostic::Diagnostic;
+use crate::path;
+use crate::source::Place;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The longest list of words of a key has so many.
+const MOST_WORDS: usize = 9;
+
+/// So often each value is drawn by itself, after all were in step.
+const DRAWN: usize = 6;
+
+/// What stands in one place may hide another error, whose repair shows a third one.
+const DEPTH: usize = 4;
+
+/// With more names, nobody tries all of them.
+const MOST_NAMES: usize = 64;
+
+/// Values that no text has are in texts from this number on.
+const NO_TEXT: usize = usize::MAX / 2;
+
+/// What a user may do about a value that cannot be read.
+#[derive(Clone, Debug)]
+pub(super) enum Repair {
+    /// Write a value that can be read.
+    Set(Place, Kind),
+    /// Leave it out.
+    Remove(Place),
+    /// Give a key that is missing in the table whose first key is at this place.
+    Add(Place, &'static str, Kind),
+}
+
+/// A value that cannot be read.
+#[derive(Clone, Debug)]
+pub(super) struct Refused {
+    pub(super) path: String,
+    /// Whether the file does not give it.
+    pub(super) is_missing: bool,
+    /// Each of these may be what is meant; none where nobody knows.
+    pub(super) repairs: Vec<Repair>,
+}
+
+/// What the value at `path` should look like, by the keys of the tables around it.
+pub(super) fn kind_at(path: &str, tables: &BTreeMap<String, KnownTable>) -> Option<Kind> {
+    let above = path::parent(path)?;
+    if let Some(table) = tables.get(above) {
+        return table.key(&path[above.len() + 1..]).map(|key| key.kind);
+    }
+    kind_of_items(kind_at(above, tables)?)
+}
+
+/// What a value of a list of this kind should look like.
+pub(super) fn kind_of_items(kind: Kind) -> Option<Kind> {
+    match kind {
+        Kind::Durations | Kind::Segments | Kind::Spin => Some(Kind::Duration),
+        Kind::DurationLists => Some(Kind::Durations),
+        Kind::Texts => Some(Kind::Text),
+        Kind::Cpus | Kind::CpuList => Some(Kind::Integer),
+        _ => None,
+    }
+}
+
+/// A table as repairs find it: where its first key is, and what its keys take.
+#[derive(Clone, Debug)]
+pub(super) struct KnownTable {
+    pub(super) first: Place,
+    pub(super) keys: &'static [Key],
+}
+
+impl KnownTable {
+    pub(super) fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+impl Reader {
+    /// Of what the values mean together, tells what is wrong whatever was meant by those that could not be read.
+    pub(super) fn beside_unread(&mut self, root: &Table) {
+        if self.refused.iter().all(|refused| refused.repairs.is_empty()) {
+            return;
+        }
+        let names = Names::of(root);
+        if names.all.len() > MOST_NAMES && self.refused.iter().any(Refused::is_name) {
+            return;
+        }
+        self.found.truncate(self.of_values);
+        let told: BTreeSet<String> = self.found.iter().map(Diagnostic::key).collect();
+        let mut common: Option<Vec<Diagnostic>> = None;
+        for round in 0..names.in_step() + DRAWN {
+            let mut found = Attempt::new(round, &names).read(root, &self.refused);
+            found.retain(|one| !told.contains(&one.key()));
+            if let Some(before) = common {
+                let before: BTreeSet<String> = before.iter().map(Diagnostic::key).collect();
+                found.retain(|one| before.contains(&one.key()));
+            }
+            if found.is_empty() {
+                return;
+            }
+            common = Some(found);
+        }
+        self.found.extend(common.unwrap_or_default());
+    }
+}
+
+impl Refused {
+    /// Whether names of the file stand for it.
+    fn is_name(&self) -> bool {
+        self.repairs.iter().any(|repair| match repair {
+            Repair::Set(_, kind) | Repair::Add(_, _, kind) => matches!(kind, Kind::Text | Kind::Texts),
+            Repair::Remove(_) => false,
+        })
+    }
+
+    /// Whether it is the value at `path`, or that one is a part of it.
+    fn holds(&self, path: &str) -> bool {
+        path.strip_prefix(&self.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    }
+}
+
+/// The file with a value in each place where none could be read.
+struct Attempt<'n> {
+    round: usize,
+    names: &'n Names,
+    /// Where values were put.
+    tried: BTreeSet<Spot>,
+    /// Where tables that got another key have their first one.
+    added: Vec<Place>,
+    /// How many values were put somewhere.
+    count: usize,
+}
+
+impl<'n> Attempt<'n> {
+    fn new(round: usize, names: &'n Names) -> Attempt<'n> {
+        Attempt { round, names, tried: BTreeSet::new(), added: Vec::new(), count: 0 }
+    }
+
+    /// What is found beside the values that could not be read.
+    fn read(&mut self, root: &Table, refused: &[Refused]) -> Vec<Diagnostic> {
+        let mut root = root.clone();
+        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut hidden = refused.to_vec();
+        let mut open = refused.to_vec();
+        for _ in 0..DEPTH {
+            self.repair(&mut root, &open);
+            let mut reader = Reader::default();
+            reader.file(&root);
+            open = reader.refused;
+            // That a key is missing now may come from what was left out.
+            let missing = open.iter().filter(|one| one.is_missing);
+            let silent: Vec<&Refused> = hidden.iter().chain(missing).collect();
+            for one in reader.found {
+                let is_told = one.path().is_some_and(|path| silent.iter().all(|other| !other.holds(path)));
+                if is_told && seen.insert(one.key()) {
+                    found.push(one);
+                }
+            }
+            if open.is_empty() {
+                break;
+            }
+            hidden.extend(open.iter().cloned());
+        }
+        found.into_iter().map(|one: Diagnostic| one.within(NO_TEXT, &self.added)).collect()
+    }
+
+    fn repair(&mut self, root: &mut Table, open: &[Refused]) {
+        let mut changes = Changes::default();
+        let before = self.tried.clone();
+        for refused in open.iter().filter(|refused| !refused.repairs.is_empty()) {
+            let turn = self.turn();
+            let is_named = refused.path.matches('.').count() == 2 && refused.path.ends_with(".name");
+            match &refused.repairs[turn % refused.repairs.len()] {
+                Repair::Add(first, key, kind) => {
+                    if let Some(value) = self.names.value(*kind, turn, is_named) {
+                        let place = Place { text: NO_TEXT + self.added.len(), range: first.range.clone() };
+                        self.added.push(first.clone());
+                        changes.added.entry(spot(first)).or_default().push((key, Node { place, value }));
+                    }
+                }
+                Repair::Set(place, kind) => {
+                    // Where another value was refused as well, none belongs.
+                    let is_first = !before.contains(&spot(place));
+                    self.tried.insert(spot(place));
+                    let value = if is_first { self.names.value(*kind, turn, is_named) } else { None };
+                    changes.values.insert(spot(place), value);
+                }
+                Repair::Remove(place) => {
+                    changes.values.insert(spot(place), None);
+                }
+            }
+        }
+        changes.apply(root);
+    }
+
+    /// Which of several values comes next: all in one row first, then drawn for each.
+    fn turn(&mut self) -> usize {
+        self.count += 1;
+        if self.round < self.names.in_step() {
+            return self.round;
+        }
+        let mixed = (self.round * 31 + self.count).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as usize);
+        (mixed >> 17) + self.round
+    }
+}
+
+/// A place as a key.
+type Spot = (usize, usize, usize);
+
+fn spot(place: &Place) -> Spot {
+    (place.text, place.range.start, place.range.end)
+}
+
+/// What becomes of a file.
+#[derive(Default)]
+struct Changes {
+    /// A new value, or none: the old one goes.
+    values: BTreeMap<Spot, Option<Value>>,
+    added: BTreeMap<Spot, Vec<(&'static str, Node)>>,
+}
+
+impl Changes {
+    fn apply(&mut self, table: &mut Table) {
+        let first = table.entries.first().map(|entry| entry.key_place.clone());
+        table.entries.retain_mut(|entry| self.keep(&mut entry.node));
+        let Some(key_place) = first else { return };
+        for (key, node) in self.added.remove(&spot(&key_place)).unwrap_or_default() {
+            if table.get(key).is_none() {
+                table.entries.push(Entry { key: key.to_owned(), key_place: key_place.clone(), node });
+            }
+        }
+    }
+
+    /// Changes a value; whether it stays.
+    fn keep(&mut self, node: &mut Node) -> bool {
+        match self.values.remove(&spot(&node.place)) {
+            Some(None) => return false,
+            Some(Some(value)) => node.value = value,
+            None => match &mut node.value {
+                Value::Table(table) => self.apply(table),
+                Value::List(list) => list.retain_mut(|node| self.keep(node)),
+                _ => {}
+            },
+        }
+        true
+    }
+}
+
+/// The names of a file, which texts that cannot be read may be.
+struct Names {
+    all: Vec<String>,
+    /// Those that no item has.
+    free: Vec<String>,
+}
+
+impl Names {
+    fn of(root: &Table) -> Names {
+        let mut given = BTreeSet::new();
+        for item in root.entries.iter().flat_map(|entry| items(&entry.node)) {
+            given.insert(super::name_of(item).to_owned());
+        }
+        let mut texts = BTreeSet::new();
+        root.entries.iter().for_each(|entry| texts_of(&entry.node, &mut texts));
+        let free: Vec<String> = texts.difference(&given).cloned().collect();
+        Names { all: given.union(&texts).filter(|name| !name.is_empty()).cloned().collect(), free }
+    }
+
+    /// How many rounds try every name and every word.
+    fn in_step(&self) -> usize {
+        MOST_WORDS.max(self.all.len().min(MOST_NAMES) + 1)
+    }
+
+    /// A value of this kind, another one each turn; none where a key takes no simple value. `is_new` says whether it names an item.
+    fn value(&self, kind: Kind, turn: usize, is_new: bool) -> Option<Value> {
+        let is_odd = turn % 2 == 1;
+        let text = |text: &str| Value::Text(text.to_owned());
+        let list = |values: Vec<Value>| {
+            let place = || Place { text: NO_TEXT, range: 0..0 };
+            Value::List(values.into_iter().map(|value| Node { place: place(), value }).collect())
+        };
+        let integer = |number: usize| Value::Integer(i128::try_from(number).ok());
+        let span = || text(if is_odd { "18446744073709551615 ns" } else { "1 ns" });
+        let word = |words: &[&str]| words.get(turn % words.len().max(1)).map(|word| text(word));
+        Some(match kind {
+            Kind::Text if is_new => {
+                self.free.get(turn % (self.free.len() + 1)).map_or_else(|| text("?"), |name| text(name))
+            }
+            Kind::Text => {
+                self.all.get(turn % (self.all.len() + 1)).map_or_else(|| text("?"), |name| text(name))
+            }
+            Kind::Texts if is_odd => list(self.all.iter().map(|name| text(name)).collect()),
+            Kind::Texts => list(Vec::new()),
+            Kind::Duration => span(),
+            Kind::Durations | Kind::Segments => list((0..=turn % 2).map(|_| span()).collect()),
+            Kind::DurationLists => list(vec![list(vec![span()])]),
+            Kind::Integer | Kind::Cpus => integer([1, 0, 2, 3][turn % 4]),
+            Kind::Decimal | Kind::Spin => Value::Decimal(if is_odd { "0.9" } else { "0.1" }.to_owned()),
+            Kind::CpuList => list((0..=turn % 4).map(integer).collect()),
+            Kind::Word(words) | Kind::Overrun(words) => word(words)?,
+            Kind::IntegerOrWord(words) if is_odd => word(words)?,
+            Kind::IntegerOrWord(_) => integer(turn % 4),
+            Kind::Execution => text(if is_odd { "uniform" } else { "wcet" }),
+            Kind::TakesEffect => text("at-once"),
+            Kind::Windows if is_odd => list(self.all.iter().map(|name| window(name)).collect()),
+            Kind::Windows | Kind::TaskSections | Kind::TaskChanges | Kind::ServerChanges => list(Vec::new()),
+            Kind::Body => return None,
+        })
+    }
+}
+
+/// A window of a child, which has all of the time.
+fn window(child: &str) -> Value {
+    let entry = |key: &str, text: &str| {
+        let place = Place { text: NO_TEXT, range: 0..0 };
+        let node = Node { place: place.clone(), value: Value::Text(text.to_owned()) };
+        Entry { key: key.to_owned(), key_place: place, node }
+    };
+    let entries = vec![entry("child", child), entry("from", "0 ns"), entry("length", "1 ns")];
+    Value::Table(Table { entries })
+}
+
+/// The tables of `[[…]]`.
+fn items(node: &Node) -> &[Node] {
+    match &node.value {
+        Value::List(list) => list,
+        _ => &[],
+    }
+}
+
+/// Every text that may be a name.
+fn texts_of(node: &Node, texts: &mut BTreeSet<String>) {
+    match &node.value {
+        Value::Text(text) if text.parse::<horolog_time::Span>().is_err() => {
+            texts.insert(text.clone());
+        }
+        Value::List(list) => list.iter().for_each(|node| texts_of(node, texts)),
+        Value::Table(table) => table.entries.iter().for_each(|entry| texts_of(&entry.node, texts)),
+        _ => {}
+    }
+}

@@ -1,0 +1,190 @@
+//! A value that cannot be read hides no other error, and brings no error that is not there.
+#![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
+
+use horolog_model::{Message, file};
+use std::fs;
+use std::path::Path;
+
+/// What is told about a file, as path and reason.
+fn told(text: &str) -> Vec<(String, String)> {
+    let pair = |message: Message| (message.path.unwrap_or_default(), message.reason);
+    match file::read(text, "some.toml", &[]) {
+        Ok(_) => Vec::new(),
+        Err(found) => {
+            // Rendering looks at every place.
+            assert!(!found.to_string().is_empty());
+            found.messages().map(pair).collect()
+        }
+    }
+}
+
+/// The paths that are told, in their order.
+fn paths(text: &str) -> Vec<String> {
+    told(text).into_iter().map(|(path, _)| path).collect()
+}
+
+const HEAD: &str = "[system]\nname = \"some\"\n[platform]\ncpus = [0, 1]\n";
+
+fn with(rest: &str) -> String {
+    format!("{HEAD}{rest}")
+}
+
+#[test]
+fn errors_of_a_task_are_told_beside_a_period_that_cannot_be_read() {
+    let task =
+        "[[task]]\nname = \"control\"\nperiod = \"abc\"\ncpu = 7\npriority = \"high\"\nwect = \"1 ms\"\n";
+    assert_eq!(
+        paths(&with(task)),
+        ["task.control.period", "task.control.cpu", "task.control.priority", "task.control.wect"]
+    );
+    let task = "[[task]]\nname = \"control\"\nperiod = \"abc\"\ncpu = 0\nwcet = \"2 ms\"\nbcet = \"3 ms\"\n";
+    let reasons: Vec<String> = told(&with(task)).into_iter().map(|(_, reason)| reason).collect();
+    assert_eq!(
+        reasons,
+        [
+            "under fixed priorities a task needs a `priority`",
+            "`abc` is not a duration",
+            "the bcet 3 ms is above the wcet 2 ms"
+        ]
+    );
+}
+
+#[test]
+fn what_hangs_on_the_value_is_not_told() {
+    let rest = "cpu = 0\npriority = 1\nwcet = \"2 ms\"\ndeadline = \"20 ms\"\n";
+    for period in ["\"abc\"", "3", "\"10\"", "[]", "true"] {
+        let text = with(&format!("[[task]]\nname = \"control\"\nperiod = {period}\n{rest}"));
+        assert_eq!(paths(&text), ["task.control.period"], "{period}");
+    }
+    let wcet = "[[task]]\nname = \"control\"\nperiod = \"10 ms\"\ncpu = 0\npriority = 1\nwcet = true\nbcet = \"3 ms\"\n";
+    let text = with(&format!("{wcet}execution = {{ samples = [\"1 ms\", \"9 ms\"] }}\n"));
+    // Whatever the wcet is, one sample is below the bcet.
+    assert_eq!(paths(&text), ["task.control.wcet", "task.control.execution.samples.#1"]);
+}
+
+#[test]
+fn a_server_of_an_unknown_kind_has_its_other_values_read() {
+    let task = "[[task]]\nname = \"soft\"\nseparation = \"10 ms\"\nwcet = \"1 ms\"\ncpu = 0\n";
+    let server = "[[server]]\nname = \"events\"\nkind = \"sporadc\"\ntasks = [\"soft\", \"sotf\"]\ncpu = 9\nbudget = 5\nperiod = \"0 ms\"\n";
+    assert_eq!(
+        paths(&with(&format!("{task}{server}"))),
+        [
+            "server.events.kind",
+            "server.events.tasks.#1",
+            "server.events.tasks.#2",
+            "server.events.cpu",
+            "server.events.budget"
+        ]
+    );
+    let server = "[[server]]\nname = \"events\"\nkind = \"sporadic\"\ntasks = [\"soft\"]\ncpu = 9\nbudget = 5\nperiod = \"0 ms\"\npriority = 1\n";
+    assert_eq!(
+        paths(&with(&format!("{task}{server}"))),
+        ["server.events.tasks.#1", "server.events.cpu", "server.events.budget", "server.events.period"]
+    );
+}
+
+#[test]
+fn every_kind_of_table_tells_two_errors_where_one_cannot_be_read() {
+    let task = "[[task]]\nname = \"control\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\ncpu = 0\npriority = 5\n";
+    for (table, expected) in [
+        (
+            "[[scheduler]]\nname = \"tree\"\ncpu = 9\norder = \"edf\"\npriority = \"high\"\ntasks = [\"control\"]\n",
+            &["scheduler.tree.cpu", "scheduler.tree.priority"][..],
+        ),
+        (
+            "[[interrupt]]\nname = \"card\"\ncpu = 9\nseparation = \"1 ms\"\ncost = 4\n",
+            &["interrupt.card.cpu", "interrupt.card.cost"],
+        ),
+        (
+            "[[device]]\nname = \"disk\"\ncpu = 9\nservice = \"interrupt\"\nseparation = \"1 ms\"\ncost = 4\nring = 0\n",
+            &["device.disk.cpu", "device.disk.cost", "device.disk.ring"],
+        ),
+        (
+            "[[mode]]\nname = \"slow\"\nat = 3\nactive = [\"contrl\"]\n",
+            &["mode.slow.at", "mode.slow.active.#1"],
+        ),
+        (
+            "[[interference]]\nname = \"load\"\ncpu = 9\nutilisation = 2\nperiod = 4\n",
+            &["interference.load.cpu", "interference.load.utilisation", "interference.load.period"],
+        ),
+        (
+            "[[link]]\nname = \"\"\nfrom = \"control\"\nto = [\"contrl\"]\nsize = \"big\"\n",
+            &["link.#1.name", "link.#1.to.#1", "link.#1.size"],
+        ),
+        (
+            "[[spin_priority]]\ncpu = 9\npriority = \"hghest\"\n",
+            &["spin_priority.9.cpu", "spin_priority.9.priority"],
+        ),
+    ] {
+        let mut found = paths(&with(&format!("{task}{table}")));
+        found.retain(|path| !path.starts_with("task."));
+        for path in expected {
+            assert!(found.iter().any(|one| one == path), "{path} is not among {found:?}");
+        }
+    }
+}
+
+/// The text with `value` where the bytes of a value are.
+fn replaced(text: &str, range: &std::ops::Range<usize>, value: &str) -> String {
+    format!("{}{value}{}", &text[..range.start], &text[range.end..])
+}
+
+/// Every example that reads.
+fn examples() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut found = Vec::new();
+    let mut folders = vec![folder];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("broken") && !path.ends_with("target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "toml") {
+                let text = fs::read_to_string(&path).unwrap();
+                if file::read(&text, "example.toml", &[]).is_ok() {
+                    found.push((path.display().to_string(), text));
+                }
+            }
+        }
+    }
+    found.sort();
+    assert!(found.len() >= 15, "{} examples", found.len());
+    found
+}
+
+/// Whether `path` is `at`, or a part of it.
+fn is_within(path: &str, at: &str) -> bool {
+    path.strip_prefix(at).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+#[test]
+fn a_value_that_cannot_be_read_brings_no_error_that_is_not_there() {
+    let mut wrong = Vec::new();
+    for (name, text) in examples() {
+        let (_, source) = file::read(&text, &name, &[]).unwrap();
+        for (path, written) in source.values() {
+            let Some(range) = source.range(path) else { continue };
+            // A header and a whole table are other things; a list of CPUs has no places.
+            let is_item = |key: &str| source.range(&format!("{path}.{key}")).is_some();
+            if path.matches('.').count() < 2
+                || written.starts_with("[[")
+                || ["name", "wcet", "resource"].into_iter().any(is_item)
+            {
+                continue;
+            }
+            for (at, reason) in told(&replaced(&text, &range, "true")) {
+                // Without a name it is told by its place.
+                let item =
+                    ["name", "cpu"].into_iter().find_map(|key| path.strip_suffix(key)?.strip_suffix('.'));
+                let is_by_place = item.is_some_and(|item| {
+                    at.starts_with(item.rsplit_once('.').map_or(item, |(list, _)| list))
+                        && (at.contains(".#") || at.ends_with(".name"))
+                });
+                if !is_within(&at, path) && !is_by_place {
+                    wrong.push(format!("{name}: {path} = true: {at}: {reason}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} errors that are not there:\n{}", wrong.len(), wrong.join("\n"));
+}
