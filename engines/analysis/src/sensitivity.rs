@@ -112,6 +112,19 @@ impl std::fmt::Display for Help {
     }
 }
 
+/// A scaling factor in parts per billion as people read it, rounded down: that is safe on both sides of 1.
+///
+/// ```
+/// assert_eq!(horolog_analysis::sensitivity::percent(666_999_999), "66.6 %");
+/// ```
+#[must_use]
+pub fn percent(ppb: u64) -> String {
+    match (ppb / 10_000_000, ppb / 1_000_000 % 10) {
+        (percent, 0) => format!("{percent} %"),
+        (percent, tenth) => format!("{percent}.{tenth} %"),
+    }
+}
+
 /// How far one processor is from the edge.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Sensitivity {

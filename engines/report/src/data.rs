@@ -29,7 +29,7 @@ pub struct ReportData {
     pub groups: Vec<FindingGroup>,
     /// How many further findings were left out of the list.
     pub findings_omitted: u64,
-    /// Quick facts: utilisation, scaling factor, slack.
+    /// Quick facts: utilisation, how far every wcet is from the edge, slack.
     pub facts: Vec<Fact>,
     /// How to repeat it.
     pub provenance: Provenance,

@@ -6,7 +6,7 @@ mod timeline;
 use crate::date::now;
 use crate::verdict::{Answer, Closing};
 use crate::{CostOrigin, LoopDocument, LoopError, LoopResult, Proof, misfit};
-use horolog_analysis::{Options, Schedulable, TaskVerdict, Verdict as TaskWord, explain};
+use horolog_analysis::{Options, Schedulable, TaskVerdict, Verdict as TaskWord, explain, sensitivity};
 use horolog_model::{Policy, Preemption, Task};
 use horolog_report as page;
 use horolog_trace::file::Reader;
@@ -216,15 +216,29 @@ fn facts(proof: &Proof) -> Vec<page::Fact> {
         let exact = cpu.utilisation_exact.exact.clone().filter(|text| text.len() <= 24).unwrap_or_default();
         facts.push(page::Fact::new(format!("Utilisation of cpu {number}"), percent(cpu.utilisation), exact));
         if let Some(ppb) = cpu.sensitivity.as_ref().and_then(|sensitivity| sensitivity.scaling_ppb) {
-            facts.push(page::Fact::new(
-                format!("Scaling factor of cpu {number}"),
-                format!("{:.3}", ppb as f64 / 1e9),
-                "every wcet times this is the edge of what can be proved",
-            ));
+            facts.push(scaling(number, ppb));
         }
     }
     facts.extend(facts_without_costs(proof));
     facts
+}
+
+/// How far every wcet of a processor is from the edge of what can be proved, in the words of `analyze`.
+fn scaling(cpu: u32, ppb: u64) -> page::Fact {
+    let (name, note) = match ppb {
+        0..1_000_000_000 => {
+            (format!("To pass, every wcet of cpu {cpu} must shrink to"), "else not every deadline is proved")
+        }
+        1_000_000_000 => (
+            format!("No wcet of cpu {cpu} may grow with all others: each stays at"),
+            "every deadline is only just kept",
+        ),
+        _ => (
+            format!("Every wcet of cpu {cpu} may grow to"),
+            "all of them at once, and every deadline is still kept",
+        ),
+    };
+    page::Fact::new(name, sensitivity::percent(ppb), note)
 }
 
 /// Utilisations without the machine's costs, where they differ.
@@ -340,6 +354,18 @@ mod tests {
     use super::*;
     use horolog_time::{Instant, Span};
     use horolog_verify::Check;
+
+    #[test]
+    fn a_factor_below_one_reads_as_bad_news_and_is_rounded_down() {
+        let told = |ppb| {
+            let page::Fact { name, value, .. } = scaling(2, ppb);
+            format!("{name} {value}")
+        };
+        assert_eq!(told(666_999_999), "To pass, every wcet of cpu 2 must shrink to 66.6 %");
+        assert_eq!(told(999_999_999), "To pass, every wcet of cpu 2 must shrink to 99.9 %");
+        assert_eq!(told(1_000_000_000), "No wcet of cpu 2 may grow with all others: each stays at 100 %");
+        assert_eq!(told(1_203_456_789), "Every wcet of cpu 2 may grow to 120.3 %");
+    }
 
     #[test]
     fn a_finding_belongs_to_the_group_of_its_task_else_to_the_one_that_it_names() {

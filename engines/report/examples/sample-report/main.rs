@@ -266,7 +266,11 @@ fn row(index: usize, task: &SampleTask) -> TaskRow {
 fn facts() -> Vec<Fact> {
     vec![
         Fact::new("Utilisation", "0.605", "CPU 1, interference not included"),
-        Fact::new("Scaling factor", "1.27", "all wcets may grow so far"),
+        Fact::new(
+            "Every wcet of cpu 1 may grow to",
+            "127 %",
+            "all of them at once, and every deadline is still kept",
+        ),
         Fact::new("Liu-Layland bound", "0.757", "for 4 tasks"),
         Fact::new("Least slack", "0.9 ms", "attitude control"),
     ]

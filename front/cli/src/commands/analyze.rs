@@ -442,8 +442,7 @@ fn server_in_words(server: &ServerVerdict) {
 
 /// How far every wcet is from the edge of schedulability, rounded to the safe side.
 fn scaling(ppb: u64) -> String {
-    let (percent, tenth) = (ppb / 10_000_000, ppb / 1_000_000 % 10);
-    let share = if tenth == 0 { format!("{percent} %") } else { format!("{percent}.{tenth} %") };
+    let share = horolog_analysis::sensitivity::percent(ppb);
     match ppb {
         0..1_000_000_000 => format!("to pass, every wcet must shrink to {share}"),
         1_000_000_000 => {
