@@ -2,7 +2,7 @@
 
 use crate::colour::When;
 use crate::failure::Failure;
-use crate::formats::{Formats, Offering};
+use crate::formats::{Formats, Offering, RowFormats};
 use crate::trace_arguments::size;
 use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -164,7 +164,7 @@ pub(crate) struct AnalyzeArguments {
     #[command(flatten)]
     pub(crate) machine: MachineArguments,
     #[command(flatten)]
-    pub(crate) format: Formats,
+    pub(crate) format: RowFormats,
     /// Write a certificate that `check-certificate` verifies.
     #[arg(long, value_name = "OUT")]
     pub(crate) certificate: Option<PathBuf>,
@@ -238,7 +238,7 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     #[command(flatten)]
-    pub(crate) format: Formats,
+    pub(crate) format: RowFormats,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
@@ -446,8 +446,8 @@ pub(crate) struct DoctorArguments {
     /// Put back what a killed run has left changed.
     #[arg(long)]
     pub(crate) restore: bool,
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) format: Formats,
 }
 
 /// What to observe, and how to make values of it.
@@ -578,8 +578,8 @@ pub(crate) enum ExperimentVerb {
         /// Of the test bench: what an exhausted server does, instead of what the experiment's file says.
         #[arg(long, value_name = "background|wait", value_parser = when_exhausted)]
         when_exhausted: Option<WhenExhausted>,
-        #[arg(long, value_enum, default_value_t)]
-        format: Format,
+        #[command(flatten)]
+        format: Formats,
     },
 }
 

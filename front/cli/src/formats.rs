@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::results::VerdictFormat;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::Error;
-use clap::{Arg, Args, Command, ValueEnum};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
@@ -34,6 +34,20 @@ impl Telling {
         }
         Ok(Telling { format, file })
     }
+
+    /// The same of a verb without rows.
+    fn without_rows(word: &str) -> Result<Telling, String> {
+        let told = Telling::of_word(word)?;
+        if told.format == VerdictFormat::Csv {
+            return Err("`csv` is for the tasks of `analyze` and `simulate`".to_owned());
+        }
+        Ok(told)
+    }
+}
+
+/// The forms of a verdict of a verb without rows.
+fn forms_without_rows() -> Vec<PossibleValue> {
+    names::<VerdictFormat>().into_iter().filter(|form| form.get_name() != "csv").collect()
 }
 
 /// How the result of a verb is told.
@@ -41,8 +55,46 @@ impl Telling {
 pub(crate) struct Formats {
     /// How the verdict is told, on standard output or, with `=FILE`, in a file; may be given again (`--format github --format
     /// junit=timing.xml`).
-    #[arg(long = "format", value_name = "FORMAT[=FILE]", default_value = "table", value_parser = Offering::new(Telling::of_word, names::<VerdictFormat>))]
+    #[arg(long = "format", value_name = "FORMAT[=FILE]", default_value = "table", value_parser = Offering::new(Telling::without_rows, forms_without_rows))]
     pub(crate) all: Vec<Telling>,
+}
+
+/// The same of a verb whose tasks are rows, too.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct RowFormats(pub(crate) Formats);
+
+impl std::ops::Deref for RowFormats {
+    type Target = Formats;
+
+    fn deref(&self) -> &Formats {
+        &self.0
+    }
+}
+
+/// `--format` with what else it may be.
+fn with_rows(command: Command) -> Command {
+    command
+        .mut_arg("all", |format| format.value_parser(Offering::new(Telling::of_word, names::<VerdictFormat>)))
+}
+
+impl Args for RowFormats {
+    fn augment_args(command: Command) -> Command {
+        with_rows(Formats::augment_args(command))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        with_rows(Formats::augment_args_for_update(command))
+    }
+}
+
+impl FromArgMatches for RowFormats {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<RowFormats, Error> {
+        Formats::from_arg_matches(matches).map(RowFormats)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        self.0.update_from_arg_matches(matches)
+    }
 }
 
 impl Formats {
@@ -132,6 +184,24 @@ mod tests {
         for wrong in ["junit=", "xml", "table=x", "=x", ""] {
             assert!(told(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn only_verbs_with_rows_offer_and_take_csv() {
+        use clap::CommandFactory;
+        let mut command = crate::arguments::Arguments::command();
+        command.build();
+        for verb in command.get_subcommands() {
+            let Some(format) = verb.get_arguments().find(|one| one.get_long() == Some("format")) else {
+                continue;
+            };
+            let offered: Vec<String> =
+                format.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+            let has_rows = ["analyze", "simulate"].contains(&verb.get_name());
+            assert_eq!(offered.contains(&"csv".to_owned()), has_rows, "{}: {offered:?}", verb.get_name());
+        }
+        assert!(Telling::without_rows("csv").is_err() && Telling::without_rows("csv=x").is_err());
+        assert!(Telling::without_rows("jsonl").is_ok() && Telling::of_word("csv=x").is_ok());
     }
 
     #[test]

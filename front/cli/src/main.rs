@@ -42,13 +42,7 @@ fn main() -> ExitCode {
         Err(status) => return status,
     };
     progress::set_quiet(arguments.quiet);
-    let is_csv = early.formats.all.iter().any(|one| one.format == results::VerdictFormat::Csv);
-    let has_rows = matches!(arguments.verb, Some(Verb::Analyze(_) | Verb::Simulate(_)));
-    let usable = match is_csv && !has_rows {
-        true => Err(Failure::usage("--format csv is for the tasks of `analyze` and `simulate`")),
-        false => early.formats.begin(),
-    };
-    if let Err(failure) = usable {
+    if let Err(failure) = early.formats.begin() {
         // Programs get it in their form, too.
         let _ = results::tell_failure(&early.formats, &failure).and_then(|()| output::finish());
         return failure.report();

@@ -26,7 +26,7 @@ pub(crate) enum VerdictFormat {
     Github,
     /// JUnit's XML: a test case for each task and question.
     Junit,
-    /// One line a task, for spreadsheets and statistics: `analyze` and `simulate` alone.
+    /// One line a task, for spreadsheets and statistics.
     Csv,
 }
 
@@ -40,6 +40,37 @@ pub(crate) struct Judged<'a, T> {
     pub(crate) closing: &'a Closing,
     /// The verdicts of the attempts before.
     pub(crate) attempts: &'a [Closing],
+}
+
+/// How one point stands, and all of them together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Standing {
+    Holds,
+    No,
+    Undecided,
+    NotAllowed,
+    /// It is told, and the verdict does not hang on it.
+    NotAsked,
+}
+
+/// One thing that was looked at.
+pub(crate) struct Point {
+    pub(crate) name: String,
+    pub(crate) standing: Standing,
+    pub(crate) text: String,
+}
+
+/// A verdict about no system file: of this machine, of two traces, of an experiment.
+pub(crate) struct Points<'a, T> {
+    /// What it is about: the name of the suite, and of the class of its cases.
+    pub(crate) about: &'static str,
+    /// What the JSON holds.
+    pub(crate) result: &'a T,
+    /// How all of it stands, and in words.
+    pub(crate) standing: Standing,
+    pub(crate) closing: &'a str,
+    /// What was looked at.
+    pub(crate) points: Vec<Point>,
 }
 
 /// The results of one call.
@@ -84,6 +115,93 @@ pub(crate) fn tell<T: Serialize>(
     let mut results = Results::new(formats, 1);
     results.add(judged, table)?;
     results.finish()
+}
+
+/// Tells a verdict point by point.
+pub(crate) fn tell_points<T: Serialize>(
+    formats: &Formats,
+    points: &Points<'_, T>,
+    table: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut results = Results::new(formats, 1);
+    let mut table = Some(table);
+    for one in &mut results.tellings {
+        match one.format {
+            VerdictFormat::Table => table.take().map_or(Ok(()), |table| table())?,
+            VerdictFormat::Json | VerdictFormat::Jsonl => one.object(false, "", points.result)?,
+            VerdictFormat::Github => one.say(&points.annotations()),
+            VerdictFormat::Junit => {
+                one.report.add_test_suite(points.suite());
+            }
+            // Its parser refuses it.
+            VerdictFormat::Csv => {}
+        }
+    }
+    results.finish()
+}
+
+impl Standing {
+    /// The command of an annotation; none for what is well, or not asked.
+    fn command(self) -> Option<&'static str> {
+        match self {
+            Standing::Holds | Standing::NotAsked => None,
+            Standing::No => Some("error"),
+            Standing::Undecided | Standing::NotAllowed => Some("warning"),
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Standing::Holds => "yes",
+            Standing::No => "no",
+            Standing::Undecided => "undecided",
+            Standing::NotAllowed => "not allowed",
+            Standing::NotAsked => "not asked",
+        }
+    }
+
+    /// The status of a case.
+    fn case(self, text: &str) -> TestCaseStatus {
+        match self {
+            Standing::Holds => TestCaseStatus::success(),
+            Standing::No => refused(NonSuccessKind::Failure, "no", text, None),
+            Standing::Undecided => refused(NonSuccessKind::Error, "undecided", text, None),
+            Standing::NotAllowed => refused(NonSuccessKind::Error, "not-allowed", text, None),
+            Standing::NotAsked => {
+                let mut status = TestCaseStatus::skipped();
+                status.set_type("not-gated").set_message(text);
+                status
+            }
+        }
+    }
+}
+
+impl<T> Points<'_, T> {
+    /// The closing line, and each point that is not well.
+    fn annotations(&self) -> String {
+        let command = self.standing.command().unwrap_or("notice");
+        let mut lines = format!("::{command} title=horolog::{}\n", data(self.closing));
+        for point in &self.points {
+            let Some(command) = point.standing.command() else { continue };
+            let title = property(&format!("horolog {}: {}", self.about, point.standing.word()));
+            let text = data(&format!("{}: {}", point.name, point.text));
+            lines.push_str(&format!("::{command} title={title}::{text}\n"));
+        }
+        lines
+    }
+
+    /// A case for each point, and one for all of it.
+    fn suite(&self) -> TestSuite {
+        let mut suite = TestSuite::new(self.about);
+        suite.add_property(("closing", self.closing));
+        for point in &self.points {
+            let status = point.standing.case(&point.text);
+            suite.add_test_case(case("", None, self.about, &point.name, status));
+        }
+        let status = self.standing.case(self.closing);
+        suite.add_test_case(case("", None, self.about, "(all of it)", status));
+        suite
+    }
 }
 
 /// Tells programs why there is no result, where none was told; people read it on standard error.
@@ -435,6 +553,33 @@ fn case(file: &str, line: Option<usize>, question: &str, name: &str, status: Tes
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn points_say_what_is_not_well_and_no_case_is_worse_than_the_verdict() {
+        let point = |name: &str, standing| Point { name: name.to_owned(), standing, text: "50 %".to_owned() };
+        let points = Points {
+            about: "doctor",
+            result: &(),
+            standing: Standing::NotAllowed,
+            closing: "not allowed: no\n  help: yes",
+            points: vec![
+                point("a", Standing::Holds),
+                point("b", Standing::NotAllowed),
+                point("c", Standing::NotAsked),
+            ],
+        };
+        assert_eq!(
+            points.annotations(),
+            "::warning title=horolog::not allowed: no%0A  help: yes\n\
+             ::warning title=horolog doctor%3A not allowed::b: 50 %25\n"
+        );
+        let suite = points.suite();
+        let count = (suite.tests, suite.failures, suite.errors);
+        assert_eq!(count, (4, 0, 2));
+        let well = Points { standing: Standing::Holds, points: Vec::new(), closing: "yes", ..points };
+        assert_eq!(well.annotations(), "::notice title=horolog::yes\n");
+        assert_eq!((well.suite().tests, well.suite().errors), (1, 0));
+    }
 
     #[test]
     fn annotations_escape_what_github_would_take_for_its_own() {

@@ -1,6 +1,7 @@
 //! The words of `horolog trace`.
 
 use crate::arguments::{Format, duration, permille};
+use crate::formats::Formats;
 use clap::{Args, Subcommand, ValueEnum};
 use horolog_recording::Rotate;
 use horolog_time::Span;
@@ -212,8 +213,8 @@ pub(crate) struct DiffArguments {
     /// Numbers, rates and medians that are so far apart differ.
     #[arg(long, value_name = "PERCENT", value_parser = permille, default_value = "10%")]
     pub(crate) tolerance: u64,
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) format: Formats,
 }
 
 #[derive(Args, Debug)]

@@ -105,6 +105,41 @@ fn all_forms_say_the_word_of_the_closing_line() {
     }
 }
 
+/// Verdicts about no system file.
+#[test]
+fn two_traces_that_agree_and_one_that_is_damaged_are_told_in_every_form() {
+    let (place, file) = folder(GOOD);
+    let (whole, cut) = (inside(&place, "whole.trace"), inside(&place, "cut.trace"));
+    assert_eq!(done(["simulate", &file, "--for", "400ms", "--trace", &whole]).status, Some(0));
+    let bytes = std::fs::read(&whole).expect("a trace");
+    std::fs::write(&cut, &bytes[..bytes.len() - 40]).expect("writable");
+    for (other, word, command, status) in [(&whole, "holds", "notice", 0), (&cut, "undecided", "warning", 4)]
+    {
+        let said = |format: &str| done(["trace", "diff", &whole, other, "--format", format]);
+        let (xml, github) = (said("junit"), said("github"));
+        assert_eq!((xml.status, github.status), (Some(status), Some(status)), "{github:?}");
+        assert_eq!(word_of(&junit(&xml)), word, "{github:?}");
+        assert!(github.out.starts_with(&format!("::{command} title=horolog::{word}: ")), "{github:?}");
+        assert_eq!(said("jsonl").json(), said("json").json());
+    }
+    assert_eq!(done(["trace", "diff", &whole, &whole, "--format", "csv"]).status, Some(2));
+}
+
+#[test]
+fn the_doctor_says_in_every_form_whether_a_purpose_is_possible() {
+    for words in [&["doctor", "--for", "run"][..], &["doctor", "--for", "analyze"], &["doctor"]] {
+        let said = |format: &str| done([words, &["--format", format]].concat());
+        let (table, report, github) = (said("table"), junit(&said("junit")), said("github"));
+        let (word, command) = match table.status {
+            Some(0) => ("holds", "notice"),
+            Some(1) => ("no", "error"),
+            _ => ("not allowed", "warning"),
+        };
+        assert_eq!((word_of(&report), github.status), (word, table.status), "{table:?}");
+        assert!(github.out.starts_with(&format!("::{command} title=horolog::")), "{github:?}");
+    }
+}
+
 #[test]
 fn the_task_that_misses_is_named_with_its_line() {
     let (_place, file) = folder(LATE);

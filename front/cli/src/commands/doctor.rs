@@ -1,12 +1,14 @@
 //! `horolog doctor`.
 
-use crate::arguments::{DoctorArguments, Format, Purpose as PurposeWord};
+use crate::arguments::{DoctorArguments, Purpose as PurposeWord};
 use crate::failure::{Done, Failure, Verdict};
+use crate::formats::Formats;
 use crate::output;
 use crate::output::outln;
+use crate::results::{Point, Points, Standing, tell_points};
 use horolog_closed_loop::{ProfilePlaces, SYSTEM_PROFILE};
 use horolog_exec::conflicts_on;
-use horolog_measure::doctor::{Doctor, Fact, Purpose, State, Suitability, examine};
+use horolog_measure::doctor::{Doctor, Fact, Purpose, Remedy, State, Suitability, examine};
 use horolog_sys::affinity::allowed_cpus;
 use horolog_sys::guardian::{
     left_over, left_over_folders, left_over_groups, remove_left_over_folders, remove_left_over_groups,
@@ -18,19 +20,21 @@ use std::path::{Path, PathBuf};
 
 pub(crate) fn run(words: &DoctorArguments) -> Done {
     if words.restore {
-        return put_back(words.format);
+        return put_back(&words.format);
     }
     let mut doctor = examine();
     let Some(purpose) = words.purpose.map(purpose) else {
-        match words.format {
-            // What a killed run has left stands in the fact `clean`.
-            Format::Json => output::json(&doctor)?,
-            Format::Table => {
-                print(&doctor);
-                print_left_over()?;
-            }
-        }
-        return Ok(Verdict::of(doctor.allows_run()));
+        let good = doctor.allows_run();
+        let points = doctor.facts.iter().map(|fact| point(fact, &[])).collect();
+        let closing = allows_run_words(good);
+        let standing = if good { Standing::Holds } else { Standing::No };
+        let all = Points { about: "doctor", result: &doctor, standing, closing: &closing, points };
+        // What a killed run has left stands in the fact `clean`.
+        tell_points(&words.format, &all, || {
+            print(&doctor);
+            print_left_over()
+        })?;
+        return Ok(Verdict::of(good));
     };
     if purpose.facts().any(|fact| fact == "conflicts") {
         doctor.facts.push(conflicts()?);
@@ -39,18 +43,40 @@ pub(crate) fn run(words: &DoctorArguments) -> Done {
         doctor.facts.push(machine_profile());
     }
     let suits = doctor.suits(purpose);
-    match words.format {
-        Format::Json => output::json(&Examined { doctor: &doctor, suits: &suits })?,
-        Format::Table => print_for(&doctor, &suits),
-    }
+    let (closing, standing, status) = closing_for(&suits);
+    let facts = suits.purpose.facts().filter_map(|name| doctor.fact(name));
+    let points = facts.map(|fact| point(fact, &suits.remedies)).collect();
+    let result = &Examined { doctor: &doctor, suits: &suits };
+    let all = Points { about: "doctor", result, standing, closing: &closing, points };
+    tell_points(&words.format, &all, || {
+        print_for(&doctor, &suits);
+        Ok(())
+    })?;
+    Ok(Verdict::Line(closing, status))
+}
+
+/// Whether the purpose is possible, in words and as an exit status.
+fn closing_for(suits: &Suitability) -> (String, Standing, u8) {
     let word = suits.purpose.word();
-    Ok(match suits.remedies.first().filter(|_| !suits.possible) {
-        None if suits.possible => Verdict::Line(format!("yes: `{word}` is possible here (exit 0)"), 0),
-        first => {
-            let help = first.map_or_else(String::new, |first| format!("\n  help: {}", first.remedy));
-            Verdict::Line(format!("not allowed: `{word}` is not possible here (exit 3){help}"), 3)
-        }
-    })
+    if suits.possible {
+        return (format!("yes: `{word}` is possible here (exit 0)"), Standing::Holds, 0);
+    }
+    let first = suits.remedies.first();
+    let help = first.map_or_else(String::new, |first| format!("\n  help: {}", first.remedy));
+    (format!("not allowed: `{word}` is not possible here (exit 3){help}"), Standing::NotAllowed, 3)
+}
+
+/// One fact; what is missing counts where one of the remedies is required.
+fn point(fact: &Fact, remedies: &[Remedy]) -> Point {
+    let remedy = remedies.iter().find(|remedy| remedy.fact == fact.name);
+    let standing = match (fact.state, remedy) {
+        (_, Some(remedy)) if remedy.required => Standing::NotAllowed,
+        (State::Yes, _) => Standing::Holds,
+        _ => Standing::NotAsked,
+    };
+    let help = remedy.map(|remedy| &remedy.remedy).or(fact.remedy.as_ref());
+    let help = help.map_or_else(String::new, |help| format!("; {help}"));
+    Point { name: fact.name.to_owned(), standing, text: format!("{}{help}", fact.detail) }
 }
 
 /// The facts, and what they mean for one purpose.
@@ -162,8 +188,12 @@ fn print(doctor: &Doctor) {
             outln!("{:31} remedy: {remedy}", "");
         }
     }
-    let (word, status) = if doctor.allows_run() { ("can", 0) } else { ("cannot", 1) };
-    outln!("\n`horolog run` {word} run real-time threads here (exit {status})");
+    outln!("\n{}", allows_run_words(doctor.allows_run()));
+}
+
+fn allows_run_words(is_allowed: bool) -> String {
+    let (word, status) = if is_allowed { ("can", 0) } else { ("cannot", 1) };
+    format!("`horolog run` {word} run real-time threads here (exit {status})")
 }
 
 /// The JSON result of `doctor --restore`.
@@ -205,7 +235,7 @@ struct JournalPutBack {
 }
 
 /// Undoes what killed runs have left behind. Journals first: they end processes, which hold the rest.
-fn put_back(format: Format) -> Done {
+fn put_back(formats: &Formats) -> Done {
     let mut done = PutBack {
         schema: "horolog.put-back/1",
         journals: restore_journals()?,
@@ -230,10 +260,18 @@ fn put_back(format: Format) -> Done {
     done.failures.extend(refused);
     done.folders = folders.into_iter().map(|one| path_removed(&one.path, one.run)).collect();
     let good = done.failures.is_empty() && done.journals.iter().all(|journal| journal.failures.is_empty());
-    match format {
-        Format::Json => output::json(&done)?,
-        Format::Table => print_put_back(&done),
-    }
+    let failures = done.journals.iter().flat_map(|one| &one.failures).chain(&done.failures);
+    let not_put_back =
+        |text: &String| Point { name: "not put back".to_owned(), standing: Standing::No, text: text.clone() };
+    let points = failures.map(not_put_back).collect();
+    let (standing, closing) = match good {
+        true => (Standing::Holds, "what was left over is put back (exit 0)"),
+        false => (Standing::No, "not all of what was left over is put back (exit 1)"),
+    };
+    tell_points(formats, &Points { about: "doctor", result: &done, standing, closing, points }, || {
+        print_put_back(&done);
+        Ok(())
+    })?;
     Ok(Verdict::of(good))
 }
 

@@ -1,10 +1,12 @@
 //! `horolog experiment`.
 
-use crate::arguments::{ExperimentVerb, Format};
+use crate::arguments::ExperimentVerb;
 use crate::failure::{Done, Failure, Verdict};
+use crate::formats::Formats;
 use crate::output::outln;
+use crate::results::{Point, Points, Standing, tell_points};
 use crate::{output, progress};
-use horolog_experiments::{Agreement, ExperimentError, ExperimentReport, Options, all, find, run_file};
+use horolog_experiments::{Agreement, ExperimentError, ExperimentReport, Fact, Options, all, find, run_file};
 use std::path::Path;
 
 pub(crate) fn run(verb: &ExperimentVerb) -> Done {
@@ -34,11 +36,11 @@ pub(crate) fn run(verb: &ExperimentVerb) -> Done {
                 )));
             }
             match find(id) {
-                Some(experiment) => run_one(experiment.title, &options, *format, |progress| {
-                    experiment.run(&options, progress)
-                }),
+                Some(experiment) => {
+                    run_one(experiment.title, &options, format, |progress| experiment.run(&options, progress))
+                }
                 None if is_file(id) => {
-                    run_one(id, &options, *format, |progress| run_file(Path::new(id), &options, progress))
+                    run_one(id, &options, format, |progress| run_file(Path::new(id), &options, progress))
                 }
                 None => Err(unknown(id)),
             }
@@ -60,7 +62,7 @@ type Progress<'a> = &'a mut dyn FnMut(u64, u64, &str);
 fn run_one(
     title: &str,
     options: &Options,
-    format: Format,
+    formats: &Formats,
     run: impl FnOnce(Progress<'_>) -> Result<ExperimentReport, ExperimentError>,
 ) -> Done {
     let activity = progress::Activity::start(title);
@@ -72,17 +74,60 @@ fn run_one(
     if let Some(folder) = &options.out {
         save(&folder.join(format!("{}.json", file_name(&report.id))), &report)?;
     }
-    match format {
-        Format::Json => output::json(&report)?,
-        Format::Table => print(&report),
-    }
+    let (line, status) = report.closing();
+    let refusal = report.refusal().map(|reason| format!("error: a part could not run: {reason}"));
+    let standing = match (&refusal, status) {
+        (Some(_), _) => Standing::NotAllowed,
+        (None, 0) => Standing::Holds,
+        (None, 1) => Standing::No,
+        (None, _) => Standing::Undecided,
+    };
+    let points = report.facts.iter().map(|fact| point(fact, standing)).collect();
+    let closing = refusal.as_ref().unwrap_or(&line);
+    tell_points(
+        formats,
+        &Points { about: "experiment", result: &report, standing, closing, points },
+        || {
+            print(&report);
+            Ok(())
+        },
+    )?;
     // What could run has been told; what could not has the status of what this machine does not allow.
-    match report.refusal() {
-        Some(reason) => Err(Failure::not_permitted(format_args!("error: a part could not run: {reason}"))),
-        None => {
-            let (line, status) = report.closing();
-            Ok(Verdict::Line(line, status))
-        }
+    match refusal {
+        Some(reason) => Err(Failure::not_permitted(reason)),
+        None => Ok(Verdict::Line(line, status)),
+    }
+}
+
+/// One fact. No fact stands worse than the verdict: an undecided one is no gated question.
+fn point(fact: &Fact, all: Standing) -> Point {
+    let standing = match &fact.agreement {
+        Agreement::Agrees => Standing::Holds,
+        Agreement::Disagrees => Standing::No,
+        Agreement::NotPermitted(_) if all == Standing::NotAllowed => Standing::NotAllowed,
+        _ => Standing::NotAsked,
+    };
+    let name = match fact.number {
+        Some(number) => format!("fact {number}: {}", fact.statement),
+        None => fact.statement.clone(),
+    };
+    let text = match &fact.published {
+        Some(published) => format!("published {published}; ours {}; {}", fact.ours, agreement(fact)),
+        None => format!("{}; {}", fact.ours, agreement(fact)),
+    };
+    Point { name, standing, text }
+}
+
+/// Whether a fact holds here, in words.
+fn agreement(fact: &Fact) -> String {
+    let is_published = fact.published.is_some();
+    match &fact.agreement {
+        Agreement::Agrees => if is_published { "agrees" } else { "holds" }.to_owned(),
+        Agreement::Disagrees => if is_published { "DISAGREES" } else { "DOES NOT HOLD" }.to_owned(),
+        Agreement::Undecided(reason) => format!("undecided: {reason}"),
+        Agreement::NotPermitted(reason) => format!("not permitted here: {reason}"),
+        Agreement::NotMeasurable(reason) => format!("not measurable here: {reason}"),
+        _ => "?".to_owned(),
     }
 }
 
@@ -100,14 +145,7 @@ fn save(path: &Path, report: &ExperimentReport) -> Result<(), Failure> {
 fn print(report: &ExperimentReport) {
     for fact in &report.facts {
         let is_published = fact.published.is_some();
-        let word = match &fact.agreement {
-            Agreement::Agrees => if is_published { "agrees" } else { "holds" }.to_owned(),
-            Agreement::Disagrees => if is_published { "DISAGREES" } else { "DOES NOT HOLD" }.to_owned(),
-            Agreement::Undecided(reason) => format!("undecided: {reason}"),
-            Agreement::NotPermitted(reason) => format!("not permitted here: {reason}"),
-            Agreement::NotMeasurable(reason) => format!("not measurable here: {reason}"),
-            _ => "?".to_owned(),
-        };
+        let word = agreement(fact);
         match fact.number {
             Some(number) => outln!("fact {number}: {}", fact.statement),
             None => outln!("check: {}", fact.statement),

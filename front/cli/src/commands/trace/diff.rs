@@ -1,9 +1,9 @@
 //! `horolog trace diff`.
 
-use crate::arguments::Format;
 use crate::failure::{Done, Failure, Verdict};
 use crate::output;
 use crate::output::outln;
+use crate::results::{Point, Points, Standing, tell_points};
 use crate::trace_arguments::DiffArguments;
 use horolog_closed_loop::{
     DistributionDiff, EventDiff, LockDiff, LockProfile, Presence, TraceDiff, trace_diff,
@@ -13,17 +13,45 @@ use horolog_trace::diff::Diff;
 
 pub(super) fn run(words: &DiffArguments) -> Done {
     let found = trace_diff(&words.left, &words.right, words.tolerance).map_err(Failure::from)?;
-    match words.format {
-        Format::Json => output::json(&found)?,
-        Format::Table => print(&found),
+    let (standing, closing) = closing(&found);
+    let about = "trace diff";
+    let all = Points { about, result: &found, standing, closing: &closing, points: points(&found, standing) };
+    tell_points(&words.format, &all, || {
+        print(&found);
+        Ok(())
+    })?;
+    Ok(match standing {
+        Standing::Undecided => Verdict::Line(closing, 4),
+        _ => Verdict::of(!found.differs),
+    })
+}
+
+/// Whether both agree, and in words.
+fn closing(found: &TraceDiff) -> (Standing, String) {
+    let tolerance = found.tolerance_permille as f64 / 10.0;
+    match found.damaged.first() {
+        Some(damage) => (
+            Standing::Undecided,
+            format!(
+                "undecided: {damage} (exit 4)\n  help: only what can be read was compared: record it again"
+            ),
+        ),
+        None if found.differs => {
+            (Standing::No, format!("no: they differ by more than {tolerance} % (exit 1)"))
+        }
+        None => (Standing::Holds, format!("holds: they agree within {tolerance} % (exit 0)")),
     }
-    if let Some(damage) = found.damaged.first() {
-        let line = format!(
-            "undecided: {damage} (exit 4)\n  help: only what can be read was compared: record it again"
-        );
-        return Ok(Verdict::Line(line, 4));
-    }
-    Ok(Verdict::of(!found.differs))
+}
+
+/// Each difference; of traces that cannot be read to their ends none counts.
+fn points(found: &TraceDiff, all: Standing) -> Vec<Point> {
+    let standing = if all == Standing::Undecided { Standing::NotAsked } else { Standing::No };
+    let point = |(place, text): (usize, &String)| Point {
+        name: format!("difference {}", place + 1),
+        standing,
+        text: text.clone(),
+    };
+    found.differences.iter().enumerate().map(point).collect()
 }
 
 fn print(found: &TraceDiff) {
