@@ -11,9 +11,6 @@ use crate::path;
 use crate::source::Place;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The longest list of words of a key has so many.
-const MOST_WORDS: usize = 9;
-
 /// So often each value is drawn by itself, after all were in step.
 const DRAWN: usize = 6;
 
@@ -93,8 +90,10 @@ impl Reader {
         self.found.truncate(self.of_values);
         let told: BTreeSet<String> = self.found.iter().map(Diagnostic::key).collect();
         let mut common: Option<Vec<Diagnostic>> = None;
-        for round in 0..names.in_step() + DRAWN {
-            let mut found = Attempt::new(round, &names).read(root, &self.refused);
+        let in_step = self.refused.iter().map(|one| one.values(&names)).max().unwrap_or(1);
+        let drawn = if self.refused.len() > 1 { DRAWN } else { 0 };
+        for round in 0..in_step + drawn {
+            let mut found = Attempt::new(round, in_step, &names).read(root, &self.refused);
             found.retain(|one| !told.contains(&one.key()));
             if let Some(before) = common {
                 let before: BTreeSet<String> = before.iter().map(Diagnostic::key).collect();
@@ -118,6 +117,16 @@ impl Refused {
         })
     }
 
+    /// In how many rounds each of its values has had its turn.
+    fn values(&self, names: &Names) -> usize {
+        let of = |repair: &Repair| match repair {
+            Repair::Set(_, kind) | Repair::Add(_, _, kind) => names.values(*kind),
+            Repair::Remove(_) => 1,
+        };
+        // The repairs take turns as well.
+        self.repairs.len() * self.repairs.iter().map(of).max().unwrap_or(1)
+    }
+
     /// Whether it is the value at `path`, or that one is a part of it.
     fn holds(&self, path: &str) -> bool {
         path.strip_prefix(&self.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -127,6 +136,8 @@ impl Refused {
 /// The file with a value in each place where none could be read.
 struct Attempt<'n> {
     round: usize,
+    /// In so many rounds all have the same turn; in those behind each has one of its own.
+    in_step: usize,
     names: &'n Names,
     /// Where values were put.
     tried: BTreeSet<Spot>,
@@ -137,8 +148,8 @@ struct Attempt<'n> {
 }
 
 impl<'n> Attempt<'n> {
-    fn new(round: usize, names: &'n Names) -> Attempt<'n> {
-        Attempt { round, names, tried: BTreeSet::new(), added: Vec::new(), count: 0 }
+    fn new(round: usize, in_step: usize, names: &'n Names) -> Attempt<'n> {
+        Attempt { round, in_step, names, tried: BTreeSet::new(), added: Vec::new(), count: 0 }
     }
 
     /// What is found beside the values that could not be read.
@@ -201,7 +212,7 @@ impl<'n> Attempt<'n> {
     /// Which of several values comes next: all in one row first, then drawn for each.
     fn turn(&mut self) -> usize {
         self.count += 1;
-        if self.round < self.names.in_step() {
+        if self.round < self.in_step {
             return self.round;
         }
         let mixed = (self.round * 31 + self.count).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as usize);
@@ -270,9 +281,15 @@ impl Names {
         Names { all: given.union(&texts).filter(|name| !name.is_empty()).cloned().collect(), free }
     }
 
-    /// How many rounds try every name and every word.
-    fn in_step(&self) -> usize {
-        MOST_WORDS.max(self.all.len().min(MOST_NAMES) + 1)
+    /// How many values of this kind are tried.
+    fn values(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Text => self.all.len().min(MOST_NAMES) + 1,
+            Kind::Word(words) | Kind::Overrun(words) => words.len().max(1),
+            Kind::IntegerOrWord(words) => 2 * words.len().max(2),
+            Kind::Integer | Kind::Cpus | Kind::CpuList => 4,
+            _ => 2,
+        }
     }
 
     /// A value of this kind, another one each turn; none where a key takes no simple value. `is_new` says whether it names an item.
