@@ -222,6 +222,7 @@ fn detail(record: &Record, words: &[u64], names: &Names<'_>) -> String {
         Kind::Lock | Kind::Unlock | Kind::Spin => names.resource(value),
         Kind::Lost => match LossCause::from_number(extra) {
             Some(LossCause::HiddenSwitch) => "a switch that the kernel made without recording it".to_owned(),
+            Some(cause) if value == 0 => format!("the last of those that are missing, {}", cause.describe()),
             Some(cause) => format!("{value} records, {}", cause.describe()),
             None => format!("{value} records, for a reason of a newer version"),
         },
@@ -258,6 +259,10 @@ mod tests {
         );
         assert!(line(&record(Kind::KernelWakeup, 9, 0), &names).ends_with("thread #9"));
         assert!(line(&record(Kind::Lost, 12, 1), &names).ends_with("12 records, by the kernel"));
+        assert!(
+            line(&record(Kind::Lost, 0, 0), &names)
+                .ends_with("the last of those that are missing, by horolog")
+        );
         assert!(line(&record(Kind::Lost, 1, 2), &names).ends_with("without recording it"));
         assert!(
             line(&record(Kind::Steal, 1_000_000, 50_000_000), &names).ends_with("1 ms within the last 50 ms")
