@@ -33,9 +33,9 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// A ring of at least `capacity` records.
+    /// A ring of at least `capacity` records, and of as many as tell of a loss and what comes behind it.
     pub(crate) fn new(capacity: usize) -> Result<Ring, horolog_sys::Error> {
-        let capacity = capacity.max(2).checked_next_power_of_two().unwrap_or(usize::MAX / WORDS / 2);
+        let capacity = capacity.max(4).checked_next_power_of_two().unwrap_or(usize::MAX / WORDS / 2);
         let words = SharedWords::new(capacity.saturating_mul(WORDS).saturating_add(FIRST))?;
         Ok(Ring { words, mask: capacity as u64 - 1 })
     }

@@ -270,9 +270,9 @@ impl Verifier {
             let since = self.resources.spinning[other].map_or(0, |spinning| spinning.since);
             !is_spin_lock || since.saturating_add(stamping) < came
         };
-        // Who is the next of those that are suspended was judged when it was woken.
+        // Of a job that was woken for it that was judged then.
         let next = self.next_of(place).filter(|(other, _)| *other == task || came_before(other));
-        let next = next.filter(|_| !protocol.boosts());
+        let next = next.filter(|_| !was_handed_on);
         let (bar, is_original) = (self.bar_of(task), self.is_original(place));
         self.resources.locks += 1;
         let order = self.resources.locks;
@@ -299,16 +299,18 @@ impl Verifier {
             self.resource_finding(task, record.job, message);
         } else if let Some((next, other)) = next.filter(|&(next, _)| next != task) {
             let next = self.name_of(next);
-            let message = if is_spin_lock {
+            let message = if is_spin_lock || protocol.boosts() {
                 format!("{locks}, for which {next} has waited longer")
             } else {
                 let other = self.resources.name(other);
                 format!("{locks}, and {next}, which waits for {other}, was not woken")
             };
             self.waiting_finding(task, record.job, message);
-        } else if spun.is_none() && state != State::Running && !was_handed_on {
+        } else if spun.is_none() && state != State::Running && (!was_handed_on || state == State::Suspended) {
             self.misfit(record, state);
-        } else if self.model.simulated && spun.is_some() && free_since.max(came) < now {
+        } else if self.model.simulated
+            && (spun.is_some() && free_since.max(came) < now || was_handed_on && free_since < now)
+        {
             let message = format!(
                 "{locks} at {}, which was free since {}",
                 Span::from_ns(now),

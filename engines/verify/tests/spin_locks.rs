@@ -455,3 +455,41 @@ fn simulated_locks_with_suspended_waits_have_no_findings_and_others_turns_have()
     }
     assert!(waits > 1_000 && turns > 20, "{waits} {turns}");
 }
+
+/// A resource that is handed on goes to a job that waits, at once, and that job is woken.
+#[test]
+fn a_wrong_hand_over_is_found() {
+    let text =
+        "[system]\nname = \"s\"\n[platform]\ncpus = 3\n[[resource]]\nname = \"map\"\nprotocol = \"mpcp\"\n";
+    let task = |name: &str, cpu: u32, offset: u32| {
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = 1\nperiod = \"1 us\"\noffset = \"{offset} ns\"\nwcet = \"20 ns\"\n\
+             [[task.section]]\nresource = \"map\"\nfrom = \"0 ns\"\nlength = \"20 ns\"\n"
+        )
+    };
+    let system = read(&[text, &task("a", 0, 0), &task("b", 1, 5), &task("c", 2, 15)].concat());
+    let right = simulated(&system, 0);
+    assert_eq!(found(&system, &right), vec![]);
+    let (wake, lock) = (place(&system, &right, "b", Kind::Wake), place(&system, &right, "b", Kind::Lock));
+    // `c`, which has not waited, has it before `b`, which waits.
+    let mut wrong = right.clone();
+    let waits = place(&system, &right, "c", Kind::Suspend);
+    wrong[wake] = Record { kind: Kind::Lock, extra: 0, time: right[wake].time, ..right[waits] };
+    wrong.truncate(wake + 1);
+    wrong.remove(waits);
+    let said = found(&system, &wrong);
+    assert!(has(&said, Check::Resource, "for which b has waited longer"), "{said:?}");
+    // Its job has it a nanosecond late, or without having been woken.
+    let mut late = right.clone();
+    late.truncate(lock + 1);
+    for place in [wake, lock] {
+        late[place].time = Instant::from_ns(late[place].time.as_ns() + 1);
+    }
+    late.sort_by_key(|record| record.time);
+    let said = found(&system, &late);
+    assert!(has(&said, Check::Resource, "which was free since 20 ns"), "{said:?}");
+    let mut asleep = right.clone();
+    asleep.truncate(lock + 1);
+    asleep.remove(wake);
+    assert!(!found(&system, &asleep).is_empty());
+}
