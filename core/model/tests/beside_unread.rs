@@ -188,3 +188,44 @@ fn a_value_that_cannot_be_read_brings_no_error_that_is_not_there() {
     }
     assert!(wrong.is_empty(), "{} errors that are not there:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// What only a large number makes right is no error: the CPU of another task, a priority above all.
+#[test]
+fn numbers_beyond_the_first_ones_may_be_meant() {
+    let head = "[system]\nname = \"some\"\n[platform]\ncpus = 8\n";
+    let task = |name: &str, cpu: &str, priority: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\nperiod = \"10 ms\"\nwcet = \"2 ms\"\npriority = {priority}\n"
+        )
+    };
+    let section =
+        |name: &str| format!("[[task.section]]\nresource = \"{name}\"\nfrom = \"0 ms\"\nlength = \"1 ms\"\n");
+    let bus = "[[resource]]\nname = \"bus\"\n";
+    let text = [head, bus, &task("a", "5", "1"), &section("bus"), &task("b", "\"5\"", "2"), &section("bus")];
+    assert_eq!(paths(&text.concat()), ["task.b.cpu"]);
+    let map =
+        "[[resource]]\nname = \"map\"\nprotocol = \"fslm\"\n[[spin_priority]]\ncpu = 0\npriority = 50\n";
+    let text = [
+        head,
+        map,
+        &task("a", "0", "5"),
+        &section("map"),
+        &task("b", "0", "10"),
+        &task("c", "0", "\"90\""),
+        &task("d", "1", "3"),
+        &section("map"),
+    ];
+    assert_eq!(paths(&text.concat()), ["task.c.priority"]);
+    // The third CPU is neither.
+    let text = [
+        head,
+        bus,
+        &task("a", "5", "1"),
+        &section("bus"),
+        &task("b", "\"5\"", "2"),
+        &section("bus"),
+        &task("c", "6", "2"),
+        &section("bus"),
+    ];
+    assert_eq!(paths(&text.concat()), ["task.b.cpu", "task.c.section.#1.resource"]);
+}

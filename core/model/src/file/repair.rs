@@ -17,8 +17,11 @@ const DRAWN: usize = 6;
 /// What stands in one place may hide another error, whose repair shows a third one.
 const DEPTH: usize = 4;
 
-/// With more names, nobody tries all of them.
+/// With more names, not all of them are tried.
 const MOST_NAMES: usize = 64;
+
+/// So many CPUs are tried.
+const MOST_NUMBERS: usize = 64;
 
 /// Values that no text has are in texts from this number on.
 const NO_TEXT: usize = usize::MAX / 2;
@@ -262,11 +265,15 @@ impl Changes {
     }
 }
 
-/// The names of a file, which texts that cannot be read may be.
+/// The names and numbers of a file, which values that cannot be read may be.
 struct Names {
     all: Vec<String>,
     /// Those that no item has.
     free: Vec<String>,
+    /// Numbers of CPUs, small ones, and those at both ends of what the file has.
+    numbers: Vec<i128>,
+    /// Numbers of CPUs alone.
+    cpus: Vec<i128>,
 }
 
 impl Names {
@@ -278,7 +285,17 @@ impl Names {
         let mut texts = BTreeSet::new();
         root.entries.iter().for_each(|entry| texts_of(&entry.node, &mut texts));
         let free: Vec<String> = texts.difference(&given).cloned().collect();
-        Names { all: given.union(&texts).filter(|name| !name.is_empty()).cloned().collect(), free }
+        let (mut numbers, mut cpus) = (BTreeSet::new(), BTreeSet::new());
+        root.entries.iter().for_each(|entry| numbers_of(entry, &mut numbers, &mut cpus));
+        let ends = [numbers.first().map(|&least| least - 1), numbers.last().map(|&most| most + 1)];
+        let few = cpus.iter().copied().take(MOST_NUMBERS).chain(0..4).chain(ends.into_iter().flatten());
+        let few: BTreeSet<i128> = few.collect();
+        Names {
+            all: given.union(&texts).filter(|name| !name.is_empty()).cloned().collect(),
+            free,
+            numbers: few.into_iter().collect(),
+            cpus: cpus.into_iter().take(MOST_NUMBERS).collect(),
+        }
     }
 
     /// How many values of this kind are tried.
@@ -286,8 +303,9 @@ impl Names {
         match kind {
             Kind::Text => self.all.len().min(MOST_NAMES) + 1,
             Kind::Word(words) | Kind::Overrun(words) => words.len().max(1),
-            Kind::IntegerOrWord(words) => 2 * words.len().max(2),
-            Kind::Integer | Kind::Cpus | Kind::CpuList => 4,
+            Kind::IntegerOrWord(words) => 2 * words.len().max(self.numbers.len()),
+            Kind::Integer | Kind::Cpus => self.numbers.len(),
+            Kind::CpuList => 5,
             _ => 2,
         }
     }
@@ -300,7 +318,8 @@ impl Names {
             let place = || Place { text: NO_TEXT, range: 0..0 };
             Value::List(values.into_iter().map(|value| Node { place: place(), value }).collect())
         };
-        let integer = |number: usize| Value::Integer(i128::try_from(number).ok());
+        let integer =
+            |turn: usize| Value::Integer(self.numbers.get(turn % self.numbers.len().max(1)).copied());
         let span = || text(if is_odd { "18446744073709551615 ns" } else { "1 ns" });
         let word = |words: &[&str]| words.get(turn % words.len().max(1)).map(|word| text(word));
         Some(match kind {
@@ -315,12 +334,15 @@ impl Names {
             Kind::Duration => span(),
             Kind::Durations | Kind::Segments => list((0..=turn % 2).map(|_| span()).collect()),
             Kind::DurationLists => list(vec![list(vec![span()])]),
-            Kind::Integer | Kind::Cpus => integer([1, 0, 2, 3][turn % 4]),
+            Kind::Integer | Kind::Cpus => integer(turn),
             Kind::Decimal | Kind::Spin => Value::Decimal(if is_odd { "0.9" } else { "0.1" }.to_owned()),
-            Kind::CpuList => list((0..=turn % 4).map(integer).collect()),
+            Kind::CpuList if turn % 5 == 4 => {
+                list(self.cpus.iter().map(|&cpu| Value::Integer(Some(cpu))).collect())
+            }
+            Kind::CpuList => list((0..=turn as i128 % 5).map(|cpu| Value::Integer(Some(cpu))).collect()),
             Kind::Word(words) | Kind::Overrun(words) => word(words)?,
-            Kind::IntegerOrWord(words) if is_odd => word(words)?,
-            Kind::IntegerOrWord(_) => integer(turn % 4),
+            Kind::IntegerOrWord(words) if is_odd => text(words.get(turn / 2 % words.len().max(1))?),
+            Kind::IntegerOrWord(_) => integer(turn / 2),
             Kind::Execution => text(if is_odd { "uniform" } else { "wcet" }),
             Kind::TakesEffect => text("at-once"),
             Kind::Windows if is_odd => list(self.all.iter().map(|name| window(name)).collect()),
@@ -347,6 +369,25 @@ fn items(node: &Node) -> &[Node] {
         Value::List(list) => list,
         _ => &[],
     }
+}
+
+/// The numbers of an entry, and which of them are CPUs.
+fn numbers_of(entry: &Entry, numbers: &mut BTreeSet<i128>, cpus: &mut BTreeSet<i128>) {
+    fn of_node(key: &str, node: &Node, numbers: &mut BTreeSet<i128>, cpus: &mut BTreeSet<i128>) {
+        match &node.value {
+            // Beyond what any key takes nothing is meant.
+            Value::Integer(Some(number)) if i64::try_from(*number).is_ok() => {
+                numbers.insert(*number);
+                cpus.extend(matches!(key, "cpu" | "cpus").then_some(*number));
+            }
+            Value::List(list) => list.iter().for_each(|node| of_node(key, node, numbers, cpus)),
+            Value::Table(table) => {
+                table.entries.iter().for_each(|entry| numbers_of(entry, numbers, cpus));
+            }
+            _ => {}
+        }
+    }
+    of_node(&entry.key, &entry.node, numbers, cpus);
 }
 
 /// Every text that may be a name.
