@@ -34,8 +34,12 @@ const MOST_HELD: usize = 1 << 17;
 pub(crate) struct Collector {
     most_held: usize,
     rings: Vec<Arc<Ring>>,
-    /// Of how many losses each ring has told.
+    /// Of how many losses of each ring was told.
     told: Vec<u64>,
+    /// How many of these the ring itself will tell of once more, with its next record.
+    told_before: Vec<u64>,
+    /// What each ring has promised when this turn began.
+    floors: Vec<u64>,
     heap: BinaryHeap<Reverse<Held>>,
     came: u64,
     written: u64,
@@ -52,6 +56,8 @@ impl Collector {
         Collector {
             most_held: MOST_HELD,
             told: vec![0; rings.len()],
+            told_before: vec![0; rings.len()],
+            floors: vec![0; rings.len()],
             rings,
             heap: BinaryHeap::new(),
             came: 0,
@@ -66,13 +72,11 @@ impl Collector {
     /// Takes what the rings hold and hands on what is final.
     pub(crate) fn turn(&mut self, out: &mut dyn FnMut(Record)) {
         // The promises are read before the rings: a record pushed in between is later than its ring's promise.
-        // Losses that a ring has not told of yet have their place, too.
-        let limit = |ring: &Arc<Ring>| {
-            let floor = ring.floor();
-            ring.untold().map_or(floor, |lost| floor.min(lost.from))
-        };
-        let limit = self.rings.iter().map(limit).min().unwrap_or(u64::MAX);
+        for (floor, ring) in self.floors.iter_mut().zip(&self.rings) {
+            *floor = ring.floor();
+        }
         self.take();
+        let limit = (0..self.rings.len()).map(|place| self.tell_losses(place)).min().unwrap_or(u64::MAX);
         self.hand_on(limit, out);
         while self.heap.len() > self.most_held {
             let Some(Reverse(oldest)) = self.heap.peek() else { return };
@@ -110,14 +114,46 @@ impl Collector {
         self.late
     }
 
-    fn take(&mut self) {
-        for place in 0..self.rings.len() {
-            while let Some(record) = self.rings[place].pop() {
-                if record.kind == Kind::Lost {
-                    self.told[place] += record.value;
-                }
-                self.hold(record);
+    /// Up to when what is known of a ring is final. Losses before its promise are told here: its next record, which would tell of them, may
+    /// not come for long.
+    fn tell_losses(&mut self, place: usize) -> u64 {
+        let (ring, floor) = (&self.rings[place], self.floors[place]);
+        let count = ring.lost() - self.told[place];
+        match ring.untold() {
+            _ if count == 0 => floor,
+            Some(lost) if lost.to < floor => {
+                self.told[place] += count;
+                self.told_before[place] += count;
+                Lost { count, ..lost }.records().for_each(|record| self.hold(record));
+                floor
             }
+            Some(lost) => floor.min(lost.from),
+            None => {
+                // The ring has told of it since it was emptied.
+                self.take_from(place);
+                floor
+            }
+        }
+    }
+
+    fn take(&mut self) {
+        (0..self.rings.len()).for_each(|place| self.take_from(place));
+    }
+
+    fn take_from(&mut self, place: usize) {
+        while let Some(record) = self.rings[place].pop() {
+            if record.kind == Kind::Lost && self.told_before[place] > 0 {
+                self.told_before[place] = 0;
+                if record.value > 1 {
+                    let end = self.rings[place].pop();
+                    debug_assert!(end.is_some_and(|end| (end.kind, end.value) == (Kind::Lost, 0)));
+                }
+                continue;
+            }
+            if record.kind == Kind::Lost {
+                self.told[place] += record.value;
+            }
+            self.hold(record);
         }
     }
 
@@ -205,19 +241,20 @@ mod tests {
             std::mem::take(&mut out)
         };
         let kept = |times: std::ops::Range<u64>| times.map(|time| (time, false, 0));
-        // Eight are kept, three are lost from 18 on. Until their ring tells of them nothing later leaves.
+        // Eight are kept, three are lost from 18 on.
         (10..21).for_each(|time| full.push(record(time, 0)));
         other.push(record(15, 1));
         other.push(record(19, 1));
         full.promise(30);
         other.promise(30);
-        assert_eq!(turn(&mut collector), [10, 11, 12, 13, 14, 15, 15, 16, 17].map(|time| (time, false, 0)));
-        // The two that tell of it take two places.
-        (40..50).for_each(|time| full.push(record(time, 0)));
-        full.promise(50);
-        other.promise(50);
+        let before = [10, 11, 12, 13, 14, 15, 15, 16, 17].map(|time| (time, false, 0));
         let told = [(18, true, 3), (19, false, 0), (20, true, 0)];
-        assert_eq!(turn(&mut collector), [&told[..], &kept(40..46).collect::<Vec<_>>()].concat());
+        assert_eq!(turn(&mut collector), [&before[..], &told[..]].concat());
+        // The two that tell of it take two places, though it was told already.
+        (40..50).for_each(|time| full.push(record(time, 0)));
+        full.promise(49);
+        other.promise(50);
+        assert_eq!(turn(&mut collector), kept(40..46).collect::<Vec<_>>());
         full.push(record(60, 0));
         full.promise(70);
         other.promise(70);
@@ -230,6 +267,44 @@ mod tests {
         let told = [(88, true, 3), (89, false, 0), (90, true, 0)];
         assert_eq!(rest, [&kept(80..88).collect::<Vec<_>>(), &told[..]].concat());
         assert_eq!((written, collector.lost(), collector.late()), (10 + 7 + 9, 10, 0));
+    }
+
+    /// A task that has lost records sleeps for long.
+    #[test]
+    fn a_loss_holds_nothing_up_that_comes_after_it() {
+        let (full, other) = (ring(), ring());
+        let mut collector = Collector::new(vec![full.clone(), other.clone()]);
+        let mut out = Vec::new();
+        let mut turn = |collector: &mut Collector| {
+            collector.turn(&mut |r| out.push((r.time.as_ns(), r.kind == Kind::Lost, r.value)));
+            std::mem::take(&mut out)
+        };
+        (10..21).for_each(|time| full.push(record(time, 0)));
+        other.push(record(30, 1));
+        other.promise(40);
+        // One unit before its last loss is behind it the place of the loss is open.
+        full.promise(20);
+        assert_eq!(turn(&mut collector).last(), Some(&(17, false, 0)));
+        full.promise(21);
+        assert_eq!(turn(&mut collector), [(18, true, 3), (20, true, 0)]);
+        full.promise(u64::MAX);
+        assert_eq!(turn(&mut collector), [(30, false, 0)]);
+        // What the ring itself tells of them then is nothing new.
+        full.promise(50);
+        full.push(record(50, 0));
+        (60..73).for_each(|time| full.push(record(time, 0)));
+        full.promise(80);
+        other.promise(80);
+        let told = turn(&mut collector);
+        assert_eq!(
+            told.iter().filter(|one| one.1).copied().collect::<Vec<_>>(),
+            [(65, true, 8), (72, true, 0)]
+        );
+        assert_eq!(told.len(), 6 + 2);
+        other.push(record(90, 1));
+        let mut rest = Vec::new();
+        let _ = collector.finish(&mut |r| rest.push((r.time.as_ns(), r.kind == Kind::Lost)));
+        assert_eq!((rest, collector.lost(), collector.late()), (vec![(90, false)], 11, 0));
     }
 
     /// The producer was killed after its ring told of the losses, and before it noted that.
