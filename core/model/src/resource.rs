@@ -23,11 +23,12 @@ pub enum Protocol {
     OriginalCeiling,
     /// Local: who finds it taken is suspended, and nothing keeps others from preempting its holder.
     None,
-    /// Across processors: who finds it taken is suspended, and the most important job that waits is the next; who holds it stands above every
-    /// priority of its processor, in the order of what the resource's users on other processors have (the multiprocessor priority ceiling protocol).
+    /// Across processors: who finds it taken is suspended, and the most important job that waits is the next. The holder's
+    /// priority is boosted above all of its processor; among holders the priorities of the resource's users on other processors decide (the multiprocessor
+    /// priority ceiling protocol).
     Mpcp,
-    /// Across processors: who finds it taken is suspended, first in, first out; who holds such a resource stands above every priority of its processor,
-    /// in the order of the requests (the partitioned FMLP+).
+    /// Across processors: who finds it taken is suspended, first in, first out. The holder's priority is boosted above all of its
+    /// processor; among holders the order of the requests decides (the partitioned FMLP+).
     FmlpPlus,
 }
 
@@ -179,7 +180,7 @@ impl Protocol {
         matches!(self, Self::Msrp | Self::Fslm)
     }
 
-    /// Whether jobs of several processors are suspended while they wait for it, and stand above all others while they hold it.
+    /// Whether jobs of several processors are suspended while they wait for it, and have a boosted priority while they hold it.
     #[must_use]
     pub const fn boosts(self) -> bool {
         matches!(self, Self::Mpcp | Self::FmlpPlus)

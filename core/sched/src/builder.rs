@@ -431,7 +431,10 @@ impl<'a> MachineBuilder<'a> {
 
     /// The resources, and how urgent everything is below EDF in each mode.
     fn locks(&self, modes: &[Mode]) -> Locks {
-        let resources: Vec<Resource> = self.system.resources().iter().map(|it| self.resource(it)).collect();
+        let priorities: BTreeSet<i64> = self.system.tasks().iter().map(number).collect();
+        let priorities: Vec<i64> = priorities.into_iter().collect();
+        let resources: Vec<Resource> =
+            self.system.resources().iter().map(|it| self.resource(it, &priorities)).collect();
         let has_any = !resources.is_empty();
         let levels = modes.iter().enumerate().filter(|_| has_any);
         Locks {
@@ -459,7 +462,7 @@ impl<'a> MachineBuilder<'a> {
         self.system.platform().cpus.iter().take(self.processors).enumerate().map(of).collect()
     }
 
-    fn resource(&self, resource: &horolog_model::Resource) -> Resource {
+    fn resource(&self, resource: &horolog_model::Resource, priorities: &[i64]) -> Resource {
         // Below each node, the children with users below them.
         let mut below: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         let mut users = Vec::new();
@@ -507,7 +510,7 @@ impl<'a> MachineBuilder<'a> {
                 Protocol::Fslm => Some(Spins::AtPriority),
             },
             boost: match resource.protocol {
-                Protocol::Mpcp => Some(Boost::ByCeiling(self.remote_ceilings(&users))),
+                Protocol::Mpcp => Some(Boost::ByCeiling(self.remote_ceilings(&users, priorities))),
                 Protocol::FmlpPlus => Some(Boost::ByRequest),
                 _ => None,
             },
@@ -520,17 +523,20 @@ impl<'a> MachineBuilder<'a> {
         }
     }
 
-    /// Of each processor: how many priorities of the system are above those of a resource's users on other processors; where it has none,
+    /// Of each processor: how many priorities of the system, each of which is listed once in rising order, are above those of a resource's users on other processors; where it has none,
     /// above those of its own.
-    fn remote_ceilings(&self, users: &[u32]) -> Box<[u64]> {
+    fn remote_ceilings(&self, users: &[u32], priorities: &[i64]) -> Box<[u64]> {
         let tasks = self.system.tasks();
-        let number = |task: &horolog_model::Task| task.priority.map_or(i64::MIN, Priority::number);
-        let all: BTreeSet<i64> = tasks.iter().map(number).collect();
+        // The most important user of each processor that has some.
+        let mut most: BTreeMap<CpuId, i64> = BTreeMap::new();
+        for user in users.iter().map(|&user| &tasks[user as usize]) {
+            let own = most.entry(user.cpu).or_insert(i64::MIN);
+            *own = (*own).max(number(user));
+        }
         let of = |cpu: CpuId| {
-            let users = users.iter().map(|&user| &tasks[user as usize]);
-            let remote = users.clone().filter(|user| user.cpu != cpu).map(number).max();
-            let ceiling = remote.or_else(|| users.map(number).max()).unwrap_or(i64::MIN);
-            all.iter().filter(|&&other| other > ceiling).count() as u64
+            let remote = most.iter().filter(|(other, _)| **other != cpu).map(|(_, most)| *most).max();
+            let ceiling = remote.or_else(|| most.values().copied().max()).unwrap_or(i64::MIN);
+            (priorities.len() - priorities.partition_point(|&other| other <= ceiling)) as u64
         };
         self.system.platform().cpus.iter().take(self.processors).map(of).collect()
     }
@@ -792,4 +798,9 @@ impl<'a> MachineBuilder<'a> {
             vec![Level::at(priority)]
         })
     }
+}
+
+/// A task's priority; without one it is the least.
+fn number(task: &horolog_model::Task) -> i64 {
+    task.priority.map_or(i64::MIN, Priority::number)
 }

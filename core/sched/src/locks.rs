@@ -41,7 +41,7 @@ pub(crate) struct Resource {
     pub(crate) ceilings: Box<[Ceiling]>,
     /// How jobs wait for it where it is a spin lock across processors (decision 0018); `None`: they are suspended.
     pub(crate) spins: Option<Spins>,
-    /// Where its holder stands, where other processors may hand it to a job that is suspended meanwhile (decision 0020).
+    /// How its holder's priority is boosted, where other processors may hand it to a job that is suspended meanwhile (decision 0020).
     pub(crate) boost: Option<Boost>,
     /// Whether nothing preempts its holder.
     pub(crate) keeps: bool,
@@ -61,7 +61,7 @@ pub(crate) enum Spins {
     AtPriority,
 }
 
-/// In which order those stand that hold resources above every priority of their processor.
+/// The order of jobs whose priority is boosted above all of their processor.
 #[derive(Clone, Debug)]
 pub(crate) enum Boost {
     /// Of each processor: how many priorities of the system are above those of the resource's users on other processors.
@@ -96,18 +96,18 @@ pub(crate) struct Locks {
 /// How a job stands that holds a spin lock: before everybody.
 const BEFORE_ALL: u64 = 0;
 
-/// Above it stand those that are boosted, each by its rank; below it everybody else.
+/// Boosted jobs are below this number, each by its rank; all other jobs are above it.
 const BOOSTED: u64 = 1 << 62;
 
 /// So many waits and holds of a run are told apart.
 const BITS_OF_WAITS: u32 = 40;
 
-/// How a job stands at a level; its equals before which something puts it stand behind it.
+/// Where a job of a level is in the order; one less is before all of them.
 pub(crate) const fn standing_at(level: u64) -> u64 {
     BOOSTED + 2 * level
 }
 
-/// How a job stands before all of a level.
+/// Where a job is in the order that comes before all of a level.
 pub(crate) const fn standing_before(level: u64) -> u64 {
     standing_at(level) - 1
 }
@@ -196,7 +196,7 @@ impl Machine {
         if !was_granted && (!leaf.begun || leaf.blocked) {
             return Err(Rejected::NotRunning);
         }
-        // Who asked first stands first, or of equal ceilings who has held longest.
+        // The first request comes first, or of equal ceilings the longest hold.
         if !was_granted || matches!(lock.boost, Some(Boost::ByCeiling(_))) {
             self.locks.waits += 1;
             leaf.wait = self.locks.waits;
@@ -209,8 +209,8 @@ impl Machine {
         Ok(())
     }
 
-    /// The job of a task waits for a lock that processors hand to each other. It stands at the priority at which jobs spin for it and executes
-    /// nothing, or it is suspended.
+    /// The job of a task waits for a lock that processors hand to each other. It spins, at the priority at which jobs do that for it, or it
+    /// is suspended.
     pub(crate) fn spin(&mut self, task: TaskId, resource: u32, now: Instant) -> Result<(), Rejected> {
         let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
         let lock = self.locks.resources.get(resource as usize).ok_or(Rejected::Unknown)?;

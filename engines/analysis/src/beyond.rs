@@ -7,7 +7,9 @@
 use crate::error::AnalysisError;
 use crate::result::{Analysis, Schedulable, TaskVerdict, TestResult, Verdict};
 use crate::spin_locks;
-use horolog_model::{CpuId, Policy, Preemption, PriorityAssignment, Protocol, System, Task, TaskId};
+use horolog_model::{
+    CpuId, Policy, Preemption, PriorityAssignment, Protocol, Resource, System, Task, TaskId,
+};
 
 /// The name that stands for a test where there is none.
 pub(crate) const NO_TEST: &str = "none";
@@ -29,9 +31,12 @@ pub(crate) fn why(system: &System) -> Option<String> {
 
 /// Why nothing is known of the tasks of one processor: the blocking of its sections has no bound here.
 pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
-    let section = system.tasks_on(cpu).find_map(|(_, task)| task.sections.first())?;
+    let first = system.tasks_on(cpu).find_map(|(_, task)| task.sections.first())?;
+    let mut resource = first.resource.as_str();
     let is_rigid = |task: &Task| task.preemption != Preemption::Preemptive;
-    let beside = if let Some(protocol) = unbounded(system, cpu) {
+    let beside = if let Some(unknown) = unbounded(system, cpu) {
+        let protocol = unknown.protocol;
+        resource = &unknown.name;
         format!("not with `protocol = \"{}\"` under {}", protocol.word(), system.policy().word())
     } else if let Some((_, server)) = system.servers_on(cpu).next() {
         format!("not beside the server `{}`", server.name)
@@ -41,12 +46,11 @@ pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
             None => spin_locks::unbounded(system, cpu).or_else(|| inversion(system, cpu))?,
         }
     };
-    let boosts = unbounded(system, cpu).is_some_and(Protocol::boosts);
-    let can = if boosts { "simulated" } else { "simulated and run" };
+    let can = if system.first_boosting().is_some() { "simulated" } else { "simulated and run" };
     Some(format!(
-        "no test knows of `resource.{}` on CPU {}: blocking by sections is bounded for preemptive tasks under fixed priorities and EDF, \
+        "no test knows of `resource.{resource}` on CPU {}: blocking by sections is bounded for preemptive tasks under fixed priorities and EDF, \
          {beside}; the file can be {can}",
-        section.resource, cpu.0
+        cpu.0
     ))
 }
 
@@ -62,8 +66,8 @@ fn inversion(system: &System, cpu: CpuId) -> Option<String> {
     ))
 }
 
-/// A protocol of what the tasks of a processor hold that the policy's tests do not know.
-fn unbounded(system: &System, cpu: CpuId) -> Option<Protocol> {
+/// What the tasks of a processor hold whose protocol the policy's tests do not know.
+fn unbounded(system: &System, cpu: CpuId) -> Option<&Resource> {
     let sections = system.tasks_on(cpu).flat_map(|(_, task)| &task.sections);
     let held = sections.filter_map(|section| system.find_resource(&section.resource));
     let is_known = |protocol: &Protocol| match system.policy() {
@@ -71,7 +75,7 @@ fn unbounded(system: &System, cpu: CpuId) -> Option<Protocol> {
         Policy::Edf => matches!(protocol, Protocol::Ceiling | Protocol::NonPreemptive | Protocol::Msrp),
         _ => false,
     };
-    held.map(|resource| system.resources()[resource].protocol).find(|protocol| !is_known(protocol))
+    held.map(|resource| &system.resources()[resource]).find(|resource| !is_known(&resource.protocol))
 }
 
 /// Refuses what no test knows of a processor.

@@ -1,32 +1,11 @@
 //! Locks across processors with suspended waits (decision 0020): random systems against a loop over units of time that shares no code with the
 //! simulator.
 
-use horolog_model::System;
-use horolog_sim::{Horizon, SimOptions, simulate};
-use horolog_time::Span;
-use horolog_trace::{Kind, Record};
+mod lock_systems;
+
+use horolog_trace::Kind;
+use lock_systems::{Event, Random, Task, draw_tasks, in_order, simulated, text};
 use std::cmp::Reverse;
-
-fn read(text: &str) -> System {
-    horolog_model::file::read(text, "boost.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}")).0
-}
-
-fn records(system: &System, end: u64) -> Vec<Record> {
-    let mut records: Vec<Record> = Vec::new();
-    let options = SimOptions { horizon: Horizon::Time(Span::from_ns(end)), ..SimOptions::default() };
-    simulate(system, &options, &mut records).expect("it runs");
-    records
-}
-
-#[derive(Clone, Debug)]
-struct Task {
-    cpu: usize,
-    priority: i64,
-    arrivals: Vec<u64>,
-    wcet: u64,
-    /// Resource, from, end.
-    sections: Vec<(usize, u64, u64)>,
-}
 
 #[derive(Clone, Debug)]
 struct Case {
@@ -38,27 +17,7 @@ struct Case {
 
 impl Case {
     fn text(&self) -> String {
-        let mut text = format!("[system]\nname = \"boost\"\n[platform]\ncpus = {}\n", self.cpus);
-        for resource in 0..self.resources {
-            text += &format!("[[resource]]\nname = \"r{resource}\"\nprotocol = \"{}\"\n", self.protocol);
-        }
-        for (number, task) in self.tasks.iter().enumerate() {
-            let arrivals: Vec<String> = task.arrivals.iter().map(|at| format!("\"{at} ns\"")).collect();
-            text += &format!(
-                "[[task]]\nname = \"t{number}\"\ncpu = {}\npriority = {}\nwcet = \"{} ns\"\narrivals = [{}]\n",
-                task.cpu,
-                task.priority,
-                task.wcet,
-                arrivals.join(", ")
-            );
-            for (resource, from, end) in &task.sections {
-                text += &format!(
-                    "[[task.section]]\nresource = \"r{resource}\"\nfrom = \"{from} ns\"\nlength = \"{} ns\"\n",
-                    end - from
-                );
-            }
-        }
-        text
+        text(self.cpus, self.resources, self.protocol, "", &self.tasks)
     }
 
     /// The most important of a resource's users on other processors; where there are none, of all.
@@ -69,9 +28,6 @@ impl Case {
         remote.or(users.map(|task| task.priority).max()).expect("it is used")
     }
 }
-
-/// What happened: when, to which task, and what.
-type Event = (u64, usize, Kind);
 
 #[derive(Clone, Default)]
 struct State {
@@ -174,57 +130,15 @@ fn by_units(case: &Case, end: u64) -> Vec<Event> {
             tasks[task].executed += 1;
         }
     }
-    events.sort_by_key(|&(at, task, kind)| (at, task, kind as u8));
-    events
+    in_order(events)
 }
 
-fn simulated(case: &Case, end: u64) -> Vec<Event> {
-    let wanted = [Kind::Lock, Kind::Unlock, Kind::Suspend, Kind::Completion];
-    let all = records(&read(&case.text()), end);
-    let mut events: Vec<Event> = all
-        .iter()
-        .filter(|record| wanted.contains(&record.kind))
-        .map(|record| (record.time.as_ns(), record.task as usize, record.kind))
-        .collect();
-    events.sort_by_key(|&(at, task, kind)| (at, task, kind as u8));
-    events
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
+const WANTED: [Kind; 4] = [Kind::Lock, Kind::Unlock, Kind::Suspend, Kind::Completion];
 
 fn draw(random: &mut Random, protocol: &'static str) -> Case {
     let cpus = 1 + random.below(4) as usize;
     let resources = 1 + random.below(3) as usize;
-    let count = cpus as u64 * (1 + random.below(3)) + random.below(3);
-    let mut tasks = Vec::new();
-    for number in 0..count {
-        let wcet = 1 + random.below(9);
-        let mut sections = Vec::new();
-        let mut at = 0;
-        for _ in 0..random.below(4) {
-            let from = at + random.below(3);
-            let end = from + 1 + random.below(4);
-            if end <= wcet {
-                sections.push((random.below(resources as u64) as usize, from, end));
-                at = end;
-            }
-        }
-        let mut arrivals: Vec<u64> = Vec::new();
-        let mut time = random.below(6);
-        for _ in 0..=random.below(3) {
-            arrivals.push(time);
-            time += 1 + random.below(20);
-        }
-        let priority = random.below(20) as i64 * count as i64 + number as i64;
-        tasks.push(Task { cpu: (number as usize) % cpus, priority, arrivals, wcet, sections });
-    }
+    let tasks = draw_tasks(random, cpus, resources);
     Case { protocol, cpus, resources, tasks }
 }
 
@@ -234,7 +148,7 @@ fn random_systems_run_as_a_loop_over_units_of_time_says() {
         let (mut random, mut waits) = (Random(7), 0);
         for round in 0..4_000 {
             let case = draw(&mut random, protocol);
-            let (own, by_units) = (simulated(&case, 150), by_units(&case, 150));
+            let (own, by_units) = (simulated(&case.text(), &WANTED, 150), by_units(&case, 150));
             assert_eq!(own, by_units, "round {round}: {}", case.text());
             waits += by_units.iter().filter(|(.., kind)| *kind == Kind::Suspend).count();
         }

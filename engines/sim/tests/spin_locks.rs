@@ -1,32 +1,11 @@
 //! Spin locks across processors in the simulation (decision 0018): the published example, and random systems against a loop over units
 //! of time that shares no code with the simulator.
 
-use horolog_model::System;
-use horolog_sim::{Horizon, SimOptions, simulate};
-use horolog_time::Span;
-use horolog_trace::{Kind, Record};
+mod lock_systems;
+
+use horolog_trace::Kind;
+use lock_systems::{Event, Random, Task, draw_tasks, in_order, read, records, text};
 use std::collections::VecDeque;
-
-fn read(text: &str) -> System {
-    horolog_model::file::read(text, "spin.toml", &[]).expect("a valid file").0
-}
-
-fn records(system: &System, end: u64) -> Vec<Record> {
-    let mut records: Vec<Record> = Vec::new();
-    let options = SimOptions { horizon: Horizon::Time(Span::from_ns(end)), ..SimOptions::default() };
-    simulate(system, &options, &mut records).expect("it runs");
-    records
-}
-
-#[derive(Clone, Debug)]
-struct Task {
-    cpu: usize,
-    priority: i64,
-    arrivals: Vec<u64>,
-    wcet: u64,
-    /// Resource, from, end.
-    sections: Vec<(usize, u64, u64)>,
-}
 
 /// Two processors and more, resources of one protocol, a spin priority for each processor.
 #[derive(Clone, Debug)]
@@ -39,30 +18,10 @@ struct Case {
 
 impl Case {
     fn text(&self) -> String {
-        let mut text = format!("[system]\nname = \"spin\"\n[platform]\ncpus = {}\n", self.spin.len());
-        for resource in 0..self.resources {
-            text += &format!("[[resource]]\nname = \"r{resource}\"\nprotocol = \"{}\"\n", self.protocol);
-        }
-        for (cpu, spin) in self.spin.iter().enumerate().filter(|_| self.protocol == "fslm") {
-            text += &format!("[[spin_priority]]\ncpu = {cpu}\npriority = {spin}\n");
-        }
-        for (number, task) in self.tasks.iter().enumerate() {
-            let arrivals: Vec<String> = task.arrivals.iter().map(|at| format!("\"{at} ns\"")).collect();
-            text += &format!(
-                "[[task]]\nname = \"t{number}\"\ncpu = {}\npriority = {}\nwcet = \"{} ns\"\narrivals = [{}]\n",
-                task.cpu,
-                task.priority,
-                task.wcet,
-                arrivals.join(", ")
-            );
-            for (resource, from, end) in &task.sections {
-                text += &format!(
-                    "[[task.section]]\nresource = \"r{resource}\"\nfrom = \"{from} ns\"\nlength = \"{} ns\"\n",
-                    end - from
-                );
-            }
-        }
-        text
+        let spins = self.spin.iter().enumerate().filter(|_| self.protocol == "fslm");
+        let spins: String =
+            spins.map(|(cpu, spin)| format!("[[spin_priority]]\ncpu = {cpu}\npriority = {spin}\n")).collect();
+        text(self.spin.len(), self.resources, self.protocol, &spins, &self.tasks)
     }
 
     fn ceiling(&self, cpu: usize) -> i64 {
@@ -79,9 +38,6 @@ impl Case {
         }
     }
 }
-
-/// What happened: when, to which task, and what.
-type Event = (u64, usize, Kind);
 
 #[derive(Clone, Default)]
 struct State {
@@ -176,20 +132,12 @@ fn by_units(case: &Case, end: u64) -> Vec<Event> {
             tasks[task].executed += u64::from(tasks[task].spins.is_none());
         }
     }
-    events.sort_by_key(|&(at, task, kind)| (at, task, kind as u8));
-    events
+    in_order(events)
 }
 
 fn simulated(case: &Case, end: u64) -> Vec<Event> {
     let wanted = [Kind::Lock, Kind::Unlock, Kind::Spin, Kind::Completion];
-    let all = records(&read(&case.text()), end);
-    let mut events: Vec<Event> = all
-        .iter()
-        .filter(|record| wanted.contains(&record.kind))
-        .map(|record| (record.time.as_ns(), record.task as usize, record.kind))
-        .collect();
-    events.sort_by_key(|&(at, task, kind)| (at, task, kind as u8));
-    events
+    lock_systems::simulated(&case.text(), &wanted, end)
 }
 
 /// The published example: t3 on processor 0, the others on processor 1; t2 uses nothing.
@@ -247,43 +195,10 @@ fn a_spinner_at_the_ceiling_lets_more_important_tasks_run_until_it_holds_the_loc
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
-
 fn draw(random: &mut Random, protocol: &'static str) -> Case {
     let cpus = 2 + random.below(3) as usize;
     let resources = 1 + random.below(3) as usize;
-    let count = cpus as u64 * (1 + random.below(3)) + random.below(3);
-    let mut tasks = Vec::new();
-    for number in 0..count {
-        let cpu = (number as usize) % cpus;
-        let wcet = 1 + random.below(9);
-        let mut sections = Vec::new();
-        let mut at = 0;
-        for _ in 0..random.below(3) {
-            let from = at + random.below(3);
-            let end = from + 1 + random.below(4);
-            if end <= wcet {
-                sections.push((random.below(resources as u64) as usize, from, end));
-                at = end;
-            }
-        }
-        let mut arrivals: Vec<u64> = Vec::new();
-        let mut time = random.below(6);
-        for _ in 0..=random.below(3) {
-            arrivals.push(time);
-            time += 1 + random.below(20);
-        }
-        // Different on each processor.
-        let priority = 3 * random.below(20) as i64 * count as i64 + number as i64;
-        tasks.push(Task { cpu, priority, arrivals, wcet, sections });
-    }
+    let tasks = draw_tasks(random, cpus, resources);
     let mut case = Case { protocol, resources, spin: vec![String::new(); cpus], tasks };
     for cpu in 0..cpus {
         let here: Vec<i64> = case.tasks.iter().filter(|t| t.cpu == cpu).map(|t| t.priority).collect();

@@ -601,7 +601,7 @@ impl Verifier {
             Protocol::Ceiling => resource.users.iter().map(|&user| self.model.tasks[user].priority).max(),
             // Nothing preempts who holds one.
             Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => Some(i64::MAX),
-            // It stands above every priority.
+            // Its priority is boosted above all.
             Protocol::Mpcp | Protocol::FmlpPlus => Some(i64::MAX),
             Protocol::Inheritance => {
                 resource.waiting.iter().map(|waiting| self.model.tasks[waiting.task].priority).max()

@@ -615,23 +615,33 @@ impl Verifier {
     /// On a virtual machine the host may stop a processor for a moment without leaving a trace: a thread's clock runs on,
     /// and only a pause that makes a tick late is seen. In at most one job of a hundred, an excess below a quarter of the tick is
     /// blamed on the machine, and of one that is no longer than the tick and that quarter (such a pause may still lie between two ticks) it cannot be told whose
-    /// it is. Neither can it in up to one job of twenty, where all excesses together are no more than the hypervisor is on record to have taken from
-    /// the processor: its accounts do not say when. A wcet that is too small shows more often or by more.
+    /// it is. Neither can it in up to one job of twenty, where all excesses on a processor together are no more than the trace has as stolen from
+    /// it: the hypervisor's accounts do not say when. A wcet that is too small shows more often or by more.
     fn excuse_unseen_pauses(&mut self, notes: &mut Vec<String>) {
         let (Some(short), Some(tick)) = (self.model.unseen_pause, self.model.tick_period) else { return };
         let long = tick.saturating_add(short);
         let (mut excused, mut doubtful) = (Vec::new(), Vec::new());
+        let one_in = |task: &TaskState, share: u64| (task.tally.completed / share).max(1);
         for (task, model) in self.tasks.iter().zip(&self.model.tasks) {
-            let taken = self.cpus[model.cpu].taken;
-            let one_in = |share: u64| (task.tally.completed / share).max(1);
-            let seldom = |worst| Pauses { worst, often: one_in(100), in_all: None };
-            let on_record = Pauses { worst: long, often: one_in(20), in_all: Some(taken) };
+            let seldom = |worst| Pauses { worst, often: one_in(task, 100) };
             if self.report.excuse_execution(&model.name, seldom(short), Class::MachineDisturbed) {
                 excused.push(model.name.clone());
             }
-            let of_long = self.report.excuse_execution(&model.name, seldom(long), Class::CannotTell);
-            if self.report.excuse_execution(&model.name, on_record, Class::CannotTell) || of_long {
+            if self.report.excuse_execution(&model.name, seldom(long), Class::CannotTell) {
                 doubtful.push(model.name.clone());
+            }
+        }
+        for cpu in 0..self.cpus.len() {
+            let here = self.tasks.iter().zip(&self.model.tasks).filter(|(_, model)| model.cpu == cpu);
+            let each = here.clone().map(|(_, model)| self.report.too_long_in_all(&model.name));
+            if each.fold(0, u64::saturating_add) > self.cpus[cpu].taken {
+                continue;
+            }
+            for (task, model) in here {
+                let pauses = Pauses { worst: long, often: one_in(task, 20) };
+                if self.report.excuse_execution(&model.name, pauses, Class::CannotTell) {
+                    doubtful.push(model.name.clone());
+                }
             }
         }
         if excused.is_empty() && doubtful.is_empty() {

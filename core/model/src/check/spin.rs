@@ -89,6 +89,14 @@ impl Checker {
                 self.fail(At::new(path, "protocol"), reason, "use `protocol = \"msrp\"`");
             }
             let word = resource.protocol.word();
+            if resource.protocol.boosts() && draft.priorities == PriorityAssignment::Audsley {
+                self.fail_beside(
+                    At::new(path, "protocol"),
+                    format!("Audsley's search asks a test for each priority, and none knows of `{word}` yet"),
+                    "use `priorities = \"deadline-monotonic\"`, or `protocol = \"msrp\"`",
+                    vec![("system.priorities".to_owned(), "Audsley's search".to_owned())],
+                );
+            }
             if resource.protocol.suspends() && draft.policy != Policy::FixedPriority {
                 let reason = format!("`{word}` needs fixed priorities");
                 let remedy = "use the protocol `ceiling`, or `policy = \"fixed-priority\"`";

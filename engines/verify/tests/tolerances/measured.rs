@@ -590,29 +590,39 @@ fn pauses_of_a_virtual_machine_that_leave_no_trace() {
     turns(make, 5 * MS, doubtful, of_job(ModelViolated, Check::Execution, "high", 0));
 }
 
-/// Forty jobs, of which the first ones execute a millisecond too long, and stolen time that is on record when none of them has the processor.
+/// Eighty jobs of "high" and forty of "low", of which the first ones execute a millisecond too long, and stolen time that is on record when none
+/// of them has the processor.
 #[test]
 fn pauses_of_a_virtual_machine_that_its_hypervisor_accounts_for() {
     let system = long(nothing);
-    let classes_of = |is_virtual: &str, too_long: u64, stolen: u64| {
+    let classes_of = |is_virtual: &str, too_long: [u64; 2], stolen: u64| {
         let mut head = header(&system, "linux");
         head.machine.insert("tick_hz".to_owned(), "250".to_owned());
         head.machine.insert("virtual".to_owned(), is_virtual.to_owned());
-        let length = |job: u64| if job < too_long { 3 * MS } else { MS };
-        let mut records: Vec<Record> =
-            (0..40).flat_map(|job| run(10 * job * MS, 0, job, length(job))).collect();
-        records.extend((stolen > 0).then(|| kernel(399 * MS, Kind::Steal, stolen, stolen)));
-        let mut classes = classes(&recorded(&system, &[], &records, &head), Check::Execution);
-        classes.dedup();
-        classes
+        let length = |job: u64, most: u64, too_long: u64| if job < too_long { most + MS } else { MS };
+        let high = (0..80).flat_map(|job| run(10 * job * MS, 0, job, length(job, 2 * MS, too_long[0])));
+        let low = (0..40).flat_map(|job| {
+            let [mut release, start, end] =
+                run(20 * job * MS + 4 * MS, 1, job, length(job, 5 * MS, too_long[1]));
+            (release.time, release.value) = (Instant::from_ns(20 * job * MS), 20 * job * MS);
+            [release, start, end]
+        });
+        let mut records: Vec<Record> = high.chain(low).collect();
+        records.sort_by_key(|record| record.time);
+        records.extend((stolen > 0).then(|| kernel(799 * MS, Kind::Steal, stolen, stolen)));
+        classes(&recorded(&system, &[], &records, &head), Check::Execution)
     };
-    // Two in forty, and no more in all than was taken.
-    assert_eq!(classes_of("yes", 2, 2 * MS), [CannotTell]);
-    assert_eq!(classes_of("yes", 2, 2 * MS - 1), [ModelViolated]);
-    assert_eq!(classes_of("yes", 3, 3 * MS), [ModelViolated]);
-    assert_eq!(classes_of("no", 2, 2 * MS), [ModelViolated]);
-    assert_eq!(classes_of("yes", 2, 0), [ModelViolated]);
-    assert_eq!(classes_of("yes", 1, 0), [MachineDisturbed]);
+    let four = |class| vec![class; 4];
+    // Four in eighty, and no more in all than was taken.
+    assert_eq!(classes_of("yes", [4, 0], 4 * MS), four(CannotTell));
+    assert_eq!(classes_of("yes", [4, 0], 4 * MS - 1), four(ModelViolated));
+    assert_eq!(classes_of("yes", [5, 0], 5 * MS), vec![ModelViolated; 5]);
+    assert_eq!(classes_of("no", [4, 0], 4 * MS), four(ModelViolated));
+    assert_eq!(classes_of("yes", [4, 0], 0), four(ModelViolated));
+    assert_eq!(classes_of("yes", [1, 0], 0), [MachineDisturbed]);
+    // What was taken is taken once, from all tasks of the processor.
+    assert_eq!(classes_of("yes", [2, 2], 4 * MS), four(CannotTell));
+    assert_eq!(classes_of("yes", [2, 2], 4 * MS - 1), four(ModelViolated));
 }
 
 /// Two jobs of a foreign application, whose arrivals are its wake-ups.

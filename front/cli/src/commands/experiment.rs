@@ -103,7 +103,7 @@ fn run_one(
 fn point(fact: &Fact, all: Standing) -> Point {
     let standing = match &fact.agreement {
         Agreement::Agrees => Standing::Holds,
-        Agreement::Disagrees => Standing::No,
+        Agreement::Disagrees if all == Standing::No => Standing::No,
         Agreement::NotPermitted(_) if all == Standing::NotAllowed => Standing::NotAllowed,
         _ => Standing::NotAsked,
     };
