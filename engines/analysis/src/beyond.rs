@@ -6,7 +6,7 @@
 
 use crate::error::AnalysisError;
 use crate::result::{Analysis, Schedulable, TaskVerdict, TestResult, Verdict};
-use crate::spin_locks;
+use crate::{spin_locks, suspended_waits};
 use horolog_model::{
     CpuId, Policy, Preemption, PriorityAssignment, Protocol, Resource, System, Task, TaskId,
 };
@@ -34,7 +34,9 @@ pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
     let first = system.tasks_on(cpu).find_map(|(_, task)| task.sections.first())?;
     let mut resource = first.resource.as_str();
     let is_rigid = |task: &Task| task.preemption != Preemption::Preemptive;
-    let beside = if let Some(unknown) = unbounded(system, cpu) {
+    let beside = if suspended_waits::concern(system, cpu) {
+        suspended_waits::obstacle(system)?
+    } else if let Some(unknown) = unbounded(system, cpu) {
         let protocol = unknown.protocol;
         resource = &unknown.name;
         format!("not with `protocol = \"{}\"` under {}", protocol.word(), system.policy().word())
@@ -71,17 +73,25 @@ fn unbounded(system: &System, cpu: CpuId) -> Option<&Resource> {
     let sections = system.tasks_on(cpu).flat_map(|(_, task)| &task.sections);
     let held = sections.filter_map(|section| system.find_resource(&section.resource));
     let is_known = |protocol: &Protocol| match system.policy() {
-        Policy::FixedPriority => !protocol.boosts(),
+        Policy::FixedPriority => true,
         Policy::Edf => matches!(protocol, Protocol::Ceiling | Protocol::NonPreemptive | Protocol::Msrp),
         _ => false,
     };
     held.map(|resource| &system.resources()[resource]).find(|resource| !is_known(&resource.protocol))
 }
 
-/// Refuses what no test knows of a processor.
+/// Refuses what no test of a processor by itself knows.
 pub(crate) fn refuse_on(system: &System, cpu: CpuId) -> Result<(), AnalysisError> {
     refuse(system)?;
-    match (system.first_held(), why_on(system, cpu)) {
+    let together = || {
+        suspended_waits::concern(system, cpu).then(|| {
+            format!(
+                "jobs on CPU {} wait, suspended, for other processors: only `analyze` has bounds of all of them together",
+                cpu.0
+            )
+        })
+    };
+    match (system.first_held(), why_on(system, cpu).or_else(together)) {
         (Some(at), Some(why)) => {
             Err(AnalysisError::outside(at, why, "simulate the file, run it and verify the trace"))
         }

@@ -147,6 +147,11 @@ impl CpuModel {
     /// Where a time with its costs is longer than 2^62 ns, and where the system has a tree of schedulers, a cluster or modes.
     pub fn new(system: &System, cpu: CpuId) -> Result<CpuModel, AnalysisError> {
         crate::beyond::refuse_on(system, cpu)?;
+        CpuModel::of(system, cpu)
+    }
+
+    /// As [`CpuModel::new`], whatever is on the processor.
+    pub(crate) fn of(system: &System, cpu: CpuId) -> Result<CpuModel, AnalysisError> {
         let platform = system.platform();
         let context_switch = platform.context_switch_cost().as_ns();
         let interrupt = platform.timer_interrupt_cost().as_ns();

@@ -9,6 +9,7 @@ use crate::fixed_priority::{level_of, name_of_exact, priority_of};
 use crate::hyperbolic_load::HyperbolicLoad;
 use crate::options::Options;
 use crate::server::{CpuServer, Seen};
+use crate::suspended_waits;
 use crate::waiting::Waiting;
 use crate::{assignment::resolve_priorities, fixed_priority::level::Worst};
 use horolog_model::{Policy, System, TaskId};
@@ -30,8 +31,14 @@ pub enum TermKind {
     BlockingSection,
     /// Waits for spin locks that jobs of other processors hold.
     Spinning,
-    /// What asking for spin locks, getting them and letting go of them costs.
+    /// What asking for locks across processors, getting them and letting go of them costs.
     Locking,
+    /// Sections of another task on a resource that the job waits for, suspended.
+    LockWait,
+    /// Until a resource that another processor has handed over is noticed.
+    HandOver,
+    /// Sections of a less important task whose priority is boosted while it holds a resource.
+    BlockingBoosted,
     /// A section of a less important task on a spin lock; of one that spins above this task with the wait for it.
     BlockingSpinLock,
     /// A task with a later deadline that has just begun and cannot be preempted (EDF).
@@ -132,6 +139,10 @@ pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explana
     }
     crate::waiting::refuse_unbounded(system)?;
     let system = resolve_priorities(system)?;
+    if suspended_waits::concern(&system, system.task(id).cpu) {
+        let explained = suspended_waits::Waits::new(&system, options)?.explain(id);
+        return explained.ok_or_else(|| too_long("the task's number"));
+    }
     if system.is_served(id) {
         let cpu = CpuModel::new(&system, system.task(id).cpu)?;
         let explained = crate::server::explain::explain(&system, &cpu, id, options);
@@ -400,13 +411,28 @@ impl fmt::Display for Term {
                 if count > 1 { write!(f, ", {count} times: after each wait again") } else { Ok(()) }
             }
             TermKind::BlockingSection => {
-                write!(f, "blocked by `{who}`, less important, that has just locked `{resource}`")
+                write!(f, "blocked by `{who}`, less important, that has just locked `{resource}`")?;
+                if count > 1 { write!(f, ", {count} times: after each wait again") } else { Ok(()) }
+            }
+            TermKind::LockWait => {
+                write!(f, "waits for `{resource}` while `{who}` has it")?;
+                if count > 1 { write!(f, ", {count} times") } else { Ok(()) }
+            }
+            TermKind::HandOver => {
+                write!(
+                    f,
+                    "until {count} hand-over{plural} of another processor {} noticed",
+                    if count == 1 { "is" } else { "are" }
+                )
+            }
+            TermKind::BlockingBoosted => {
+                write!(f, "{count} section{plural} of `{who}`, less important, at boosted priority")
             }
             TermKind::Spinning => {
                 write!(f, "{count} job{plural} of `{who}` spinning, for locks that other processors hold")
             }
             TermKind::Locking => {
-                write!(f, "{count} job{plural} of `{who}` asking for spin locks, getting them and letting go")
+                write!(f, "{count} job{plural} of `{who}` asking for locks, getting them and letting go")
             }
             TermKind::BlockingSpinLock => {
                 write!(

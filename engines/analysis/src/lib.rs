@@ -29,6 +29,7 @@ pub mod sensitivity;
 pub mod server;
 mod spin_locks;
 mod spin_priority;
+mod suspended_waits;
 pub mod utilisation;
 mod waiting;
 
@@ -95,6 +96,8 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
     let (mut devices, mut served) = (Vec::new(), Vec::new());
     let (mut processors, mut is_whole) = (Vec::new(), true);
     let (mut notes, mut reasons) = (Vec::new(), Vec::new());
+    let waits = suspended_waits::bounds(&resolved, options)?;
+    notes.extend(waits.iter().map(suspended_waits::Waits::note));
     for cpu in resolved.platform().cpus.iter() {
         if let Some(why) = beyond::why_on(&resolved, cpu) {
             for (id, _) in resolved.tasks_on(cpu) {
@@ -102,6 +105,21 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             }
             notes.push(why);
             is_whole = false;
+            continue;
+        }
+        if let Some(waits) = &waits
+            && let Some(model) = waits.model(cpu)
+        {
+            for (id, verdict) in waits.verdicts(cpu) {
+                tasks[id.index()] = Some(verdict);
+            }
+            processors.push(ProcessorVerdict {
+                cpu,
+                utilisation: model.utilisation(),
+                tests: Vec::new(),
+                utilisation_exact: quick_facts::utilisation(model),
+                sensitivity: None,
+            });
             continue;
         }
         let mut model = CpuModel::new(&resolved, cpu)?;

@@ -128,14 +128,14 @@ pub(crate) fn unbounded(system: &System, cpu: CpuId) -> Option<String> {
 const MOST_STEPS: u32 = 10_000;
 
 /// What the kernel takes on a processor from a job that nothing else preempts.
-struct Delays {
+pub(crate) struct Delays {
     switches: u64,
     interrupts: Vec<(ArrivalCurve, u64)>,
     loads: Vec<HyperbolicLoad>,
 }
 
 impl Delays {
-    fn of(system: &System, cpu: CpuId) -> Result<Delays, AnalysisError> {
+    pub(crate) fn of(system: &System, cpu: CpuId) -> Result<Delays, AnalysisError> {
         let platform = system.platform();
         let (interrupt, tick) = (platform.timer_interrupt_cost().as_ns(), platform.tick.map(|t| t.as_ns()));
         let latency = platform.release_latency_bound().as_ns();
@@ -159,7 +159,7 @@ impl Delays {
     }
 
     /// How long a section of this length takes at most; `None` where it never ends, or that takes too many steps to find.
-    fn longest(&self, length: u64) -> Option<u64> {
+    pub(crate) fn longest(&self, length: u64) -> Option<u64> {
         let own = length.checked_add(self.switches)?;
         let mut x = own;
         for _ in 0..MOST_STEPS {

@@ -474,9 +474,17 @@ fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said 
     {
         return said;
     }
-    let why = reason.or_else(|| notes.iter().find(|note| note.starts_with("no test"))).or(notes.first());
-    let text = why.cloned().unwrap_or_else(|| "no test decides whether every deadline holds".to_owned());
+    let why = reason.or_else(|| notes.iter().find(|note| note.starts_with("no test"))).cloned();
+    let why = why.or_else(|| of_first_task_without_bound(evidence)).or_else(|| notes.first().cloned());
+    let text = why.unwrap_or_else(|| "no test decides whether every deadline holds".to_owned());
     Said::new(text, None)
+}
+
+/// Why the first task that is not proved has no bound, by the test that knows most.
+fn of_first_task_without_bound(evidence: &Evidence<'_>) -> Option<String> {
+    let open = evidence.proof?.tasks.iter().filter(|task| task.verdict == TaskWord::Unknown);
+    open.filter(|task| task.response.is_none() && task.served_by.is_none())
+        .find_map(|task| Some(format!("{}: {}", task.name, task.tests.first()?.note.as_ref()?)))
 }
 
 /// A trace that cannot be read to its end, or holds nothing.

@@ -1,0 +1,704 @@
+//! Suspended waits across processors (decision 0020): response times of tasks whose jobs are suspended until another processor hands them
+//! a resource, and that execute before all others of their processor while they hold it.
+//!
+//! All processors with users of such resources are bounded together, since a wait depends on tasks elsewhere. For a task i of processor P with n_i
+//! such sections, with `c` the length of a section, C the execution of a job, s the context switch:
+//!
+//! ```text
+//! H(k, q)  = L_m( c(k, q) + sum over other tasks l of k's processor m of 2 s + max c(l, r) )      from when k has q until it lets go
+//!            r: a resource other than q, under `mpcp` one whose remote ceiling on m is at or above that of q
+//! W_i      = sum over the resources q of i of the waits of its n_iq requests
+//! fmlp-plus: from each other user k:  min { n_iq, N_k(x) n_kq } max H(k, q)
+//! mpcp:      from less important users together:  min { n_iq, sum N_k(x) n_kq } max H(k, q)
+//!            from each equal one:  min { n_iq, N_k(x) n_kq } max H(k, q)
+//!            from each more important one:  min { n_iq N_k(w), N_k(x) } sum of H(k, q) over its sections on q
+//!            w: one wait, the least fixed point of these three for one request
+//! B_i      = sum over less important tasks l of P of min { n_i + 1, N_l(x) n_l } (2 s + max c(l, .))
+//!            + (n_i + 1) (s + the longest section of a less important one on a local resource whose ceiling is at or above i)
+//! R_i      = J_i + x,  x the least with  x = C_i + W_i + B_i + sum over h of ceil((x + R_h - C_h) / T_h) C_h + interrupts + loads
+//! N_k(x)   = floor((x + R_k) / T_k) + 1          h: tasks of P of the same priority and above
+//! ```
+//!
+//! L_m is that of [`crate::spin_locks`]: with what interrupts and measured loads of m take. Every hand-over is noticed late by the release latency at most.
+//!
+//! Why it holds, where all responses are within their periods:
+//! - Of a task one job at a time asks. Once k holds q nothing of its processor executes but holders, and who is no holder cannot become one except
+//!   by a hand-over: so every other task there goes first with one section at most.
+//! - First in, first out, one request of each other user is ahead. By importance a less important one is ahead as the holder alone.
+//! - A less important task asks only while i does not want the processor: before its release, or while it waits. One section of it is left then.
+//! - A more important task may execute later than it was released by its waits. Its work in a window is at most that of releases with jitter R_h - C_h.
+//! - The first job that breaks its bound does so in a window in which all others keep theirs. So any fixed point of the whole is a bound; the least
+//!   one is searched from below.
+//!
+//! Sufficient, for preemptive tasks under fixed priorities without servers, devices or other protocols than the immediate ceiling beside them. Sources:
+//! the rules of `raj90` and `brandenburg11`; suspensions of others as jitter: `chen19`.
+
+use crate::arrival_curve::ArrivalCurve;
+use crate::cpu_model::{CpuModel, CpuTask, LONGEST_NS};
+use crate::error::AnalysisError;
+use crate::explain::{Explanation, Term, TermKind};
+use crate::fixed_priority::priority_of;
+use crate::hyperbolic_load::HyperbolicLoad;
+use crate::options::Options;
+use crate::result::{TaskVerdict, TestResult, Verdict};
+use crate::spin_locks::Delays;
+use crate::utilisation;
+use horolog_model::{CpuId, Preemption, Priority, Protocol, System, Task, TaskId};
+use horolog_time::Span;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whether a task's jobs hold a resource whose waits are suspended across processors.
+fn asks(system: &System, task: &Task) -> bool {
+    task.sections.iter().any(|section| boosts(system, &section.resource))
+}
+
+fn boosts(system: &System, resource: &str) -> bool {
+    let place = system.find_resource(resource);
+    place.is_some_and(|place| system.resources()[place].protocol.boosts())
+}
+
+/// Whether the bounds of this processor's tasks are bounds of suspended waits.
+pub(crate) fn concern(system: &System, cpu: CpuId) -> bool {
+    system.first_boosting().is_some() && system.tasks_on(cpu).any(|(_, task)| asks(system, task))
+}
+
+/// The processors with users of such resources.
+fn processors(system: &System) -> Vec<CpuId> {
+    let users = system.tasks().iter().filter(|task| asks(system, task));
+    users.map(|task| task.cpu).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Why suspended waits have no bound here: what else is on one of the processors whose tasks ask.
+pub(crate) fn obstacle(system: &System) -> Option<String> {
+    processors(system).into_iter().find_map(|cpu| {
+        let on = format!("on CPU {}", cpu.0);
+        if let Some((_, server)) = system.servers_on(cpu).next() {
+            return Some(format!("not beside the server `{}` {on}", server.name));
+        }
+        if let Some(driver) = system.first_driver() {
+            return Some(format!("not beside `{driver}`"));
+        }
+        for (_, task) in system.tasks_on(cpu) {
+            if task.preemption != Preemption::Preemptive {
+                return Some(format!("not beside `{}` {on}, which cannot be preempted anywhere", task.name));
+            }
+            if task.separation().is_none() {
+                return Some(format!("not beside `{}` {on}, whose arrivals are listed", task.name));
+            }
+            let places = task.sections.iter().filter_map(|section| system.find_resource(&section.resource));
+            let mut held = places.map(|place| &system.resources()[place]);
+            let is_known = |protocol: Protocol| protocol.boosts() || protocol == Protocol::Ceiling;
+            if let Some(other) = held.find(|resource| !is_known(resource.protocol)) {
+                let (word, name) = (other.protocol.word(), &other.name);
+                return Some(format!("not beside `resource.{name}` (`{word}`) {on}"));
+            }
+        }
+        None
+    })
+}
+
+/// The bounds of the processors whose tasks ask; `None` where there are none, or no bound is known.
+pub(crate) fn bounds<'a>(system: &'a System, options: &Options) -> Result<Option<Waits<'a>>, AnalysisError> {
+    if system.first_boosting().is_none() || obstacle(system).is_some() {
+        return Ok(None);
+    }
+    Waits::new(system, options).map(Some)
+}
+
+/// One section of a task.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    resource: usize,
+    /// With what locking costs, ns.
+    length: u64,
+    /// From when the job has the resource until it lets go, and the next one notices; `None`: no bound.
+    held: Option<u64>,
+}
+
+/// A task of one of the processors.
+#[derive(Clone, Debug)]
+struct Member {
+    cpu: usize,
+    /// Its place among the processor's tasks.
+    place: usize,
+    priority: Priority,
+    separation: u64,
+    jitter: u64,
+    /// With context switches and locking, ns.
+    wcet: u64,
+    /// What locking costs a job, ns.
+    locking: u64,
+    requests: Vec<Request>,
+    /// Its longest such section, ns.
+    longest: u64,
+    /// The longest local section of a less important task that its release may find, by the place of its task, and the resource.
+    local: Option<(usize, usize, u64)>,
+    /// The present bound.
+    bound: Result<u64, Gap>,
+}
+
+/// Why there is no bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Gap {
+    /// A job may be there when the next one arrives.
+    BeyondPeriod,
+    /// The task of this number has none.
+    RestsOn(usize),
+    /// A section's end has no bound.
+    Section,
+    Effort,
+}
+
+/// What a bound consists of, told part by part.
+type Tell<'a> = &'a mut dyn FnMut(Part);
+
+/// As [`Tell`]: what it is, whose, of which resource, how often, and how long each, ns.
+type Add<'a> = &'a mut dyn FnMut(TermKind, Option<usize>, Option<usize>, u64, u64);
+
+/// A part of a bound.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    kind: TermKind,
+    /// Whose, by number.
+    who: Option<usize>,
+    resource: Option<usize>,
+    count: u64,
+    /// How long in all, ns.
+    time: u64,
+}
+
+/// All processors whose tasks use such resources.
+pub(crate) struct Waits<'a> {
+    system: &'a System,
+    cpus: Vec<CpuModel>,
+    by_importance: bool,
+    latency: u64,
+    /// The most important first.
+    members: Vec<Member>,
+    /// By resource, the numbers of its users.
+    users: BTreeMap<usize, Vec<usize>>,
+    /// By processor, the numbers of its tasks, the most important first.
+    local: Vec<Vec<usize>>,
+}
+
+impl<'a> Waits<'a> {
+    /// The bounds of a system that [`obstacle`] has nothing against; its priorities are resolved.
+    pub(crate) fn new(system: &'a System, options: &Options) -> Result<Waits<'a>, AnalysisError> {
+        let numbers = processors(system);
+        let cpus = numbers
+            .iter()
+            .map(|&cpu| CpuModel::of(system, cpu))
+            .collect::<Result<Vec<_>, AnalysisError>>()?;
+        let mut waits = Waits {
+            system,
+            by_importance: system.first_boosting().is_some_and(|it| it.protocol == Protocol::Mpcp),
+            latency: system.platform().release_latency_bound().as_ns(),
+            members: Vec::new(),
+            users: BTreeMap::new(),
+            local: vec![Vec::new(); cpus.len()],
+            cpus,
+        };
+        waits.add_members()?;
+        waits.find_ends_of_sections(&numbers)?;
+        waits.find_local_blocking();
+        waits.solve(options);
+        Ok(waits)
+    }
+
+    fn add_members(&mut self) -> Result<(), AnalysisError> {
+        let too_long = |task: &CpuTask| AnalysisError::overflow(format!("task.{}", task.name), "wcet");
+        let cost = self.system.platform().locking.of_section();
+        let cost = cost.ok_or_else(|| AnalysisError::overflow("platform", "the costs of locks"))?.as_ns();
+        for (cpu, model) in self.cpus.iter().enumerate() {
+            for (place, task) in model.tasks.iter().enumerate() {
+                let ArrivalCurve::Periodic { separation, jitter } = task.arrival else { continue };
+                let asked = task.sections.iter().filter(|held| held.protocol.boosts());
+                let request = |held: &crate::cpu_model::Held| {
+                    let length = held.length.checked_add(cost).filter(|&ns| ns <= LONGEST_NS)?;
+                    Some(Request { resource: held.resource, length, held: None })
+                };
+                let requests: Option<Vec<Request>> = asked.map(request).collect();
+                let requests = requests.ok_or_else(|| too_long(task))?;
+                let locking = cost.saturating_mul(requests.len() as u64);
+                let wcet = task.wcet.checked_add(locking).filter(|&ns| ns <= LONGEST_NS);
+                let wcet = wcet.ok_or_else(|| too_long(task))?;
+                let longest = requests.iter().map(|request| request.length).max().unwrap_or(0);
+                let priority = priority_of(task)?;
+                let bound = Ok(jitter.saturating_add(wcet));
+                self.members.push(Member {
+                    cpu,
+                    place,
+                    priority,
+                    separation,
+                    jitter,
+                    wcet,
+                    locking,
+                    requests,
+                    longest,
+                    local: None,
+                    bound,
+                });
+            }
+        }
+        self.members.sort_by_key(|member| Reverse(member.priority.number()));
+        for (number, member) in self.members.iter().enumerate() {
+            self.local[member.cpu].push(number);
+            let used: BTreeSet<usize> = member.requests.iter().map(|request| request.resource).collect();
+            for resource in used {
+                self.users.entry(resource).or_default().push(number);
+            }
+        }
+        Ok(())
+    }
+
+    /// H of every section.
+    fn find_ends_of_sections(&mut self, numbers: &[CpuId]) -> Result<(), AnalysisError> {
+        for (cpu, &number) in numbers.iter().enumerate() {
+            let delays = Delays::of(self.system, number)?;
+            let both = self.switches(cpu, 2);
+            // Of each resource that a task here uses, who may go first while it is held.
+            let mut ahead: BTreeMap<usize, Vec<(usize, u64)>> = BTreeMap::new();
+            for &number in &self.local[cpu] {
+                for resource in self.members[number].requests.iter().map(|request| request.resource) {
+                    ahead.entry(resource).or_insert_with(|| self.ahead_of(cpu, resource));
+                }
+            }
+            let totals: BTreeMap<usize, u64> = ahead
+                .iter()
+                .map(|(&resource, ahead)| {
+                    let time = |sum: u64, &(_, longest): &(usize, u64)| {
+                        sum.saturating_add(longest).saturating_add(both)
+                    };
+                    (resource, ahead.iter().fold(0, time))
+                })
+                .collect();
+            for &number in &self.local[cpu] {
+                for request in 0..self.members[number].requests.len() {
+                    let Request { resource, length, .. } = self.members[number].requests[request];
+                    let own = ahead[&resource].iter().find(|(other, _)| *other == number);
+                    let own = own.map_or(0, |&(_, longest)| longest.saturating_add(both));
+                    let busy = length.saturating_add(totals[&resource] - own);
+                    let held = Some(busy).filter(|&ns| ns <= LONGEST_NS).and_then(|ns| delays.longest(ns));
+                    let held = held.and_then(|ns| ns.checked_add(self.latency));
+                    self.members[number].requests[request].held = held.filter(|&ns| ns <= LONGEST_NS);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The tasks of a processor that may go first while another one there holds a resource, each with its longest section on such.
+    fn ahead_of(&self, cpu: usize, resource: usize) -> Vec<(usize, u64)> {
+        let own = self.ceiling(cpu, resource);
+        let longest = |&number: &usize| {
+            let requests = self.members[number].requests.iter();
+            let others = requests.filter(|other| {
+                other.resource != resource
+                    && (!self.by_importance || self.ceiling(cpu, other.resource) >= own)
+            });
+            Some((number, others.map(|other| other.length).max()?))
+        };
+        self.local[cpu].iter().filter_map(longest).collect()
+    }
+
+    /// The most important user on other processors; without any, on this one.
+    fn ceiling(&self, cpu: usize, resource: usize) -> i64 {
+        let users = self.users.get(&resource).into_iter().flatten().map(|&number| &self.members[number]);
+        let remote = users.clone().filter(|user| user.cpu != cpu).map(|user| user.priority.number()).max();
+        remote.or_else(|| users.map(|user| user.priority.number()).max()).unwrap_or(i64::MIN)
+    }
+
+    fn switches(&self, cpu: usize, count: u64) -> u64 {
+        self.cpus[cpu].context_switch.saturating_mul(count)
+    }
+
+    /// The longest section on a local resource that may keep each task waiting.
+    fn find_local_blocking(&mut self) {
+        for cpu in 0..self.cpus.len() {
+            let mut ceilings: BTreeMap<usize, i64> = BTreeMap::new();
+            let mut sections = Vec::new();
+            for &number in &self.local[cpu] {
+                let member = &self.members[number];
+                for held in &self.cpus[cpu].tasks[member.place].sections {
+                    if !held.protocol.boosts() {
+                        ceilings.entry(held.resource).or_insert(member.priority.number());
+                        sections.push((number, held.resource, held.length));
+                    }
+                }
+            }
+            for &number in &self.local[cpu] {
+                let own = self.members[number].priority.number();
+                let blocks = |&&(other, resource, _): &&(usize, usize, u64)| {
+                    self.members[other].priority.number() < own && ceilings[&resource] >= own
+                };
+                let longest = sections.iter().filter(blocks).max_by_key(|&&(.., length)| length).copied();
+                self.members[number].local = longest;
+            }
+        }
+    }
+
+    /// The least fixed point of all bounds together.
+    fn solve(&mut self, options: &Options) {
+        let mut effort = options.effort;
+        let mut is_done = false;
+        while !is_done {
+            is_done = true;
+            for number in 0..self.members.len() {
+                if self.members[number].bound.is_err() {
+                    continue;
+                }
+                let bound = self.bound_of(number, &mut effort);
+                is_done &= bound == self.members[number].bound;
+                self.members[number].bound = bound;
+            }
+        }
+    }
+
+    /// The bound of one task by the present ones of the others.
+    fn bound_of(&self, number: usize, effort: &mut u64) -> Result<u64, Gap> {
+        let member = &self.members[number];
+        // The present one is below the least bound.
+        let mut x = member.bound?.saturating_sub(member.jitter);
+        loop {
+            let mut sum = 0_u128;
+            self.parts(number, x, effort, &mut |part| sum += u128::from(part.time))?;
+            let next = u64::try_from(sum).map_err(|_| Gap::BeyondPeriod)?;
+            let response = next.checked_add(member.jitter).filter(|&ns| ns <= member.separation);
+            let response = response.ok_or(Gap::BeyondPeriod)?;
+            if next <= x {
+                return Ok(response);
+            }
+            x = next;
+        }
+    }
+
+    /// What a task may wait for and execute within `x` of its release.
+    fn parts(&self, number: usize, x: u64, effort: &mut u64, tell: Tell<'_>) -> Result<(), Gap> {
+        let member = &self.members[number];
+        let model = &self.cpus[member.cpu];
+        let requests = member.requests.len() as u64;
+        let mut add = |kind, who, resource, count: u64, one: u64| {
+            let time = count.saturating_mul(one);
+            if time > 0 {
+                tell(Part { kind, who, resource, count, time });
+            }
+        };
+        self.jobs(TermKind::OwnWork, number, 1, &mut add);
+        self.waits_of(number, x, effort, &mut add)?;
+        add(TermKind::HandOver, None, None, requests, self.latency);
+        if let Some((who, resource, length)) = member.local {
+            add(TermKind::BlockingSection, Some(who), Some(resource), requests + 1, length);
+        }
+        add(TermKind::ContextSwitches, None, None, requests + 1, model.context_switch);
+        let own = member.priority.number();
+        for &other in self.local[member.cpu].iter().filter(|&&other| other != number) {
+            *effort = effort.checked_sub(1).ok_or(Gap::Effort)?;
+            let one = &self.members[other];
+            if one.priority.number() < own {
+                let most = (requests + 1).min(self.sections_within(other, x, one.requests.len() as u64));
+                add(TermKind::BlockingBoosted, Some(other), None, most, one.longest);
+                let switches = if one.requests.is_empty() { 0 } else { 2 * most };
+                add(TermKind::ContextSwitches, None, None, switches, model.context_switch);
+            } else {
+                let response = one.bound.map_err(|_| Gap::RestsOn(other))?;
+                let jitter = one.jitter.max(response.saturating_sub(one.wcet));
+                let arrival = ArrivalCurve::Periodic { separation: one.separation, jitter };
+                let count = u64::try_from(arrival.half_open(u128::from(x))).map_err(|_| Gap::BeyondPeriod)?;
+                let is_equal = one.priority.number() == own;
+                let kind = if is_equal { TermKind::EqualPriority } else { TermKind::Interference };
+                self.jobs(kind, other, count, &mut add);
+            }
+        }
+        for load in &model.interrupts {
+            *effort = effort.checked_sub(load.arrival.effort()).ok_or(Gap::Effort)?;
+            let count = load.arrival.half_open(u128::from(x));
+            let count = u64::try_from(count).map_err(|_| Gap::BeyondPeriod)?;
+            add(TermKind::TimerInterrupts, None, None, count, load.wcet);
+        }
+        let outside = HyperbolicLoad::demand(&model.interferences, u128::from(x));
+        let outside = outside.and_then(|ns| u64::try_from(ns).ok()).ok_or(Gap::BeyondPeriod)?;
+        add(TermKind::Outside, None, None, 1, outside);
+        Ok(())
+    }
+
+    /// What so many jobs of a task execute, in parts.
+    fn jobs(&self, kind: TermKind, number: usize, count: u64, add: Add<'_>) {
+        let member = &self.members[number];
+        let task = &self.cpus[member.cpu].tasks[member.place];
+        add(kind, Some(number), None, count, task.bare_wcet);
+        add(TermKind::Locking, Some(number), None, count, member.locking);
+        let switches = count.saturating_mul(2 * task.turns());
+        add(TermKind::ContextSwitches, None, None, switches, self.cpus[member.cpu].context_switch);
+    }
+
+    /// How many sections a task begins or has begun within `x`, of which each job has so many; no limit where it has no bound.
+    fn sections_within(&self, number: usize, x: u64, of_job: u64) -> u64 {
+        let member = &self.members[number];
+        let jobs = member.bound.ok().map(|response| self.jobs_within(number, x, response));
+        jobs.map_or(u64::MAX, |jobs| jobs.saturating_mul(of_job))
+    }
+
+    /// N: how many jobs of a task are there within `x`.
+    fn jobs_within(&self, number: usize, x: u64, response: u64) -> u64 {
+        let late = u128::from(x) + u128::from(response);
+        let jobs = late / u128::from(self.members[number].separation) + 1;
+        u64::try_from(jobs).unwrap_or(u64::MAX)
+    }
+
+    /// The waits of one job of a task for all of its resources.
+    fn waits_of(&self, number: usize, x: u64, effort: &mut u64, add: Add<'_>) -> Result<(), Gap> {
+        let member = &self.members[number];
+        let own = member.priority.number();
+        for (&resource, users) in &self.users {
+            let asked = member.requests.iter().filter(|request| request.resource == resource).count() as u64;
+            if asked == 0 {
+                continue;
+            }
+            let wait =
+                if self.by_importance { self.wait_by_importance(number, resource, effort)? } else { 0 };
+            // Less important users keep it from a request as its holder alone.
+            let (mut below, mut longest_below) = (0_u64, None);
+            for &other in users.iter().filter(|&&other| other != number) {
+                *effort = effort.checked_sub(1).ok_or(Gap::Effort)?;
+                let held = self.held(other, resource);
+                let (count, sum, longest) = held.ok_or(Gap::Section)?;
+                let within = self.sections_within(other, x, count);
+                let priority = self.members[other].priority.number();
+                if self.by_importance && priority < own {
+                    below = below.saturating_add(within);
+                    longest_below = longest_below.max(Some((longest, Reverse(other))));
+                } else if self.by_importance && priority > own {
+                    let response = self.members[other].bound.map_err(|_| Gap::RestsOn(other))?;
+                    let in_waits = self.jobs_within(other, wait, response).saturating_mul(asked);
+                    let jobs = in_waits.min(self.jobs_within(other, x, response));
+                    add(TermKind::LockWait, Some(other), Some(resource), jobs, sum);
+                } else {
+                    add(TermKind::LockWait, Some(other), Some(resource), asked.min(within), longest);
+                }
+            }
+            if let Some((longest, Reverse(who))) = longest_below {
+                add(TermKind::LockWait, Some(who), Some(resource), asked.min(below), longest);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many sections a job of a task has on a resource, how long all together are held at most, and the longest; `None` without a bound.
+    fn held(&self, number: usize, resource: usize) -> Option<(u64, u64, u64)> {
+        let requests = self.members[number].requests.iter().filter(|it| it.resource == resource);
+        let each = |(count, sum, longest): (u64, u64, u64), request: &Request| {
+            let held = request.held?;
+            Some((count + 1, sum.checked_add(held)?, longest.max(held)))
+        };
+        requests.into_iter().try_fold((0, 0, 0), each)
+    }
+
+    /// How long one request of a task waits for a resource that goes to the most important job.
+    fn wait_by_importance(&self, number: usize, resource: usize, effort: &mut u64) -> Result<u64, Gap> {
+        let own = self.members[number].priority.number();
+        let users = self.users.get(&resource).map_or(&[][..], Vec::as_slice);
+        let others = users.iter().copied().filter(|&other| other != number);
+        let (mut fixed, mut below) = (0_u64, 0);
+        for other in others.clone().filter(|&other| self.members[other].priority.number() <= own) {
+            let (.., longest) = self.held(other, resource).ok_or(Gap::Section)?;
+            if self.members[other].priority.number() < own {
+                below = longest.max(below);
+            } else {
+                fixed = fixed.saturating_add(longest);
+            }
+        }
+        let mut wait = fixed.saturating_add(below);
+        let start = wait;
+        loop {
+            let mut next = start;
+            for other in others.clone().filter(|&other| self.members[other].priority.number() > own) {
+                *effort = effort.checked_sub(1).ok_or(Gap::Effort)?;
+                let (_, sum, _) = self.held(other, resource).ok_or(Gap::Section)?;
+                let response = self.members[other].bound.map_err(|_| Gap::RestsOn(other))?;
+                next = next.saturating_add(self.jobs_within(other, wait, response).saturating_mul(sum));
+            }
+            if next <= wait {
+                return Ok(wait);
+            }
+            wait = next;
+            if wait > self.members[number].separation {
+                return Err(Gap::BeyondPeriod);
+            }
+        }
+    }
+}
+
+impl Gap {
+    fn words(self, waits: &Waits<'_>) -> String {
+        let (mut root, mut gap) = (None, self);
+        // Each step names another task, until one that has no bound by itself.
+        for _ in 0..waits.members.len() {
+            let Gap::RestsOn(other) = gap else { break };
+            let Err(next) = waits.members[other].bound else { break };
+            (root, gap) = (Some(other), next);
+        }
+        let why = match gap {
+            Self::BeyondPeriod => {
+                "no bound within its period is known, and a second job may be there after that"
+            }
+            Self::RestsOn(_) => "no bound of other tasks is known that it could rest on",
+            Self::Section => {
+                "a section that it waits for has no bound: what interrupts its processor takes all of it"
+            }
+            Self::Effort => "the effort allowed by the options ran out before a bound was found",
+        };
+        root.map_or_else(
+            || why.to_owned(),
+            |root| format!("rests on the response time of `{}`: {why}", waits.name(root)),
+        )
+    }
+}
+
+impl Waits<'_> {
+    fn task(&self, number: usize) -> &CpuTask {
+        let member = &self.members[number];
+        &self.cpus[member.cpu].tasks[member.place]
+    }
+
+    fn name(&self, number: usize) -> &str {
+        &self.task(number).name
+    }
+
+    /// The name of the test.
+    fn test(&self) -> (&'static str, &'static str) {
+        match self.by_importance {
+            true => ("fp-mpcp", "raj90"),
+            false => ("fp-fmlp-plus", "brandenburg11"),
+        }
+    }
+
+    /// The model of a processor.
+    pub(crate) fn model(&self, cpu: CpuId) -> Option<&CpuModel> {
+        self.cpus.iter().find(|model| model.cpu == cpu)
+    }
+
+    /// What a reader should know of the bounds.
+    pub(crate) fn note(&self) -> String {
+        let cpus: Vec<String> = self.cpus.iter().map(|model| model.cpu.0.to_string()).collect();
+        let locking = self.system.platform().locking.of_section().unwrap_or(Span::MAX);
+        let costs = match locking.is_zero() {
+            true => "what locking itself costs counts as nothing".to_owned(),
+            false => format!("locking itself makes each section longer by {locking}"),
+        };
+        format!(
+            "cpu {}: suspended waits, bounded together: every bound rests on those of the others, and none is above its period; \
+             {costs}; sensitivity is not explored",
+            cpus.join(", ")
+        )
+    }
+
+    /// What is found of the tasks of a processor, each with its id.
+    pub(crate) fn verdicts(&self, cpu: CpuId) -> Vec<(TaskId, TaskVerdict)> {
+        let here = (0..self.members.len()).filter(|&number| self.cpus[self.members[number].cpu].cpu == cpu);
+        here.map(|number| (self.task(number).id, self.verdict(number))).collect()
+    }
+
+    fn verdict(&self, number: usize) -> TaskVerdict {
+        let (member, task) = (&self.members[number], self.task(number));
+        let ((test, source), mut blocking) = (self.test(), 0_u64);
+        let (verdict, note) = match member.bound {
+            Ok(response) if task.deadline.is_none_or(|deadline| response <= deadline) => {
+                (Verdict::Meets, None)
+            }
+            Ok(_) => {
+                let why = "the bound is above the deadline and not known to be the least";
+                (Verdict::Unknown, Some(why.to_owned()))
+            }
+            Err(_) if self.is_overloaded(number) => {
+                let why = "tasks of this importance and above ask for more than the whole processor";
+                (Verdict::Misses, Some(why.to_owned()))
+            }
+            Err(gap) => (Verdict::Unknown, Some(gap.words(self))),
+        };
+        let x = member.bound.map_or(0, |response| response - member.jitter);
+        let counted = self.parts(number, x, &mut { u64::MAX }, &mut |part| {
+            let is_less_important =
+                matches!(part.kind, TermKind::BlockingBoosted | TermKind::BlockingSection);
+            blocking = blocking.saturating_add(if is_less_important { part.time } else { 0 });
+        });
+        let is_known = counted.is_ok() && member.bound.is_ok();
+        TaskVerdict {
+            name: task.name.clone(),
+            cpu: self.cpus[member.cpu].cpu,
+            served_by: None,
+            verdict,
+            response: member.bound.ok().map(Span::from_ns),
+            deadline: task.deadline.map(Span::from_ns),
+            test,
+            exact: verdict == Verdict::Misses,
+            source,
+            blocking: is_known.then(|| Span::from_ns(blocking)),
+            allowed_segment: None,
+            tests: vec![TestResult {
+                test,
+                verdict,
+                response: member.bound.ok().map(Span::from_ns),
+                exact: verdict == Verdict::Misses,
+                source,
+                note,
+            }],
+            witness: None,
+            slack: None,
+            remedies: Vec::new(),
+        }
+    }
+
+    /// Whether the tasks of this importance and above, without costs, ask for more than their processor.
+    fn is_overloaded(&self, number: usize) -> bool {
+        let (cpu, own) = (self.members[number].cpu, self.members[number].priority.number());
+        let above = self.local[cpu].iter().map(|&other| &self.members[other]);
+        let above = above.filter(|member| member.priority.number() >= own);
+        let shares = above.map(|member| (self.cpus[cpu].tasks[member.place].bare_wcet, member.separation));
+        self.task(number).deadline.is_some() && utilisation::compare_with_one(shares).is_gt()
+    }
+
+    /// Where the bound of a task comes from.
+    pub(crate) fn explain(&self, id: TaskId) -> Option<Explanation> {
+        let number = (0..self.members.len()).find(|&number| self.task(number).id == id)?;
+        let (member, task) = (&self.members[number], self.task(number));
+        let mut explanation = Explanation::unresolved(&task.name, self.test().0);
+        let response = match member.bound {
+            Ok(response) => response,
+            Err(gap) => {
+                explanation.reason = Some(gap.words(self));
+                return Some(explanation);
+            }
+        };
+        let mut terms: Vec<Term> = Vec::new();
+        let mut tell = |part: Part| {
+            let who = match part.kind {
+                TermKind::OwnWork => None,
+                TermKind::Outside => Some(self.cpus[member.cpu].names_of_interferences(self.system)),
+                _ => part.who.map(|who| self.name(who).to_owned()),
+            };
+            let resource = part.resource.map(|resource| self.system.resources()[resource].name.clone());
+            let is_same = |term: &&mut Term| {
+                matches!(part.kind, TermKind::ContextSwitches | TermKind::TimerInterrupts)
+                    && term.kind == part.kind
+            };
+            let count = Some(part.count).filter(|_| part.kind != TermKind::Outside);
+            let time = Span::from_ns(part.time);
+            match terms.iter_mut().find(is_same) {
+                Some(term) => {
+                    term.time = Span::from_ns(term.time.as_ns().saturating_add(part.time));
+                    term.count = term.count.zip(count).map(|(one, other)| one.saturating_add(other));
+                }
+                None => terms.push(Term { kind: part.kind, who, resource, count, time }),
+            }
+        };
+        self.parts(number, response - member.jitter, &mut { u64::MAX }, &mut tell).ok()?;
+        let jitter = self.system.task(id).jitter.as_ns();
+        tell(Part { kind: TermKind::Jitter, who: None, resource: None, count: 1, time: jitter });
+        let late = member.jitter - jitter;
+        tell(Part { kind: TermKind::ReleaseDelay, who: None, resource: None, count: 1, time: late });
+        terms.retain(|term| !term.time.is_zero());
+        (explanation.response, explanation.terms) = (Some(Span::from_ns(response)), terms);
+        Some(explanation)
+    }
+}
