@@ -35,6 +35,7 @@ mod options;
 mod outcome;
 mod plan;
 mod processes;
+mod queued_locks;
 mod random;
 mod reckon;
 mod reservation;

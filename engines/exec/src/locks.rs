@@ -4,6 +4,7 @@
 //! processor before it tells its machine anything, and marks those that are held when it leaves: who unlocks a marked word, or
 //! finds one taken, goes through the monitor.
 
+use crate::queued_locks::QueuedLocks;
 use crate::spin_locks::SpinLocks;
 use crate::task_shared::TaskShared;
 use horolog_model::{Protocol, System, Task, TaskId};
@@ -21,8 +22,10 @@ pub(crate) struct Locks {
     words: Vec<AtomicU32>,
     /// Of each resource under the original ceiling, the processor of its users.
     barring: Vec<Option<u32>>,
-    /// Those that jobs of several processors share.
+    /// Those that jobs of several processors share, and spin for.
     pub(crate) spin: SpinLocks,
+    /// Those that processors hand to each other's suspended jobs.
+    pub(crate) queued: QueuedLocks,
 }
 
 impl Locks {
@@ -39,11 +42,17 @@ impl Locks {
             names,
             protocols: system.resources().iter().map(|resource| resource.protocol).collect(),
             spin: SpinLocks::of(system),
+            queued: QueuedLocks::of(system),
         }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.words.len()
+    }
+
+    /// Whether jobs of one processor alone share a resource, and lock it by its word.
+    pub(crate) fn is_local(&self, resource: usize) -> bool {
+        !self.spin.is_one(resource) && !self.queued.is_one(resource)
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
@@ -67,7 +76,7 @@ impl Locks {
         self.words[resource].compare_exchange(task.0 + 1, 0, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Who holds a resource of one processor.
+    /// Who holds a resource that is no spin lock.
     pub(crate) fn holder(&self, resource: usize) -> Option<TaskId> {
         (self.words[resource].load(Ordering::Acquire) & !MARKED).checked_sub(1).map(TaskId)
     }

@@ -273,14 +273,6 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
             cluster.cpus.iter().map(|cpu| cpu.0).collect::<Vec<_>>()
         )));
     }
-    if let Some(resource) = system.first_boosting() {
-        let word = resource.protocol.word();
-        return Err(ExecError::at(
-            format!("resource.{}.protocol", resource.name),
-            format!("a run has no queue yet in which jobs of several CPUs are suspended for `{word}`"),
-            "use `protocol = \"msrp\"`, or simulate the system",
-        ));
-    }
     if let Some((name, users)) = SpinLocks::too_many(system) {
         return Err(ExecError::bad_input(format!(
             "resource.{name}: tasks of {users} cpus share it, and a run has room for {MOST} in its queue; split it, or simulate the system"

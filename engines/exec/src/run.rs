@@ -167,6 +167,7 @@ impl Run<'_> {
         }
         let kicks: Vec<_> = threads.agents.iter().map(|agent| (agent.cpu, agent.kick.clone())).collect();
         run.locks.spin.kick_these(&kicks);
+        run.locks.queued.kick_these(&kicks);
         if let Some(modes) = &run.modes {
             modes.kick_these(kicks);
         }

@@ -1,24 +1,13 @@
-//! Spin locks across processors on real threads (decision 0018).
+//! Spin locks across processors on real threads (decision 0018), and jobs that sleep beside any lock across processors.
 
 mod common;
 
-use common::{ms, run_bodies_or_skip, run_or_skip, us};
+use common::{ms, run_bodies_or_skip, run_or_skip, two_cpus, us};
 use horolog_exec::{Executive, RunOptions};
 use horolog_model::{System, TaskId, file};
 use horolog_trace::{Kind, Record};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The first and the last processor of this process; `None`, said aloud, where there is one alone.
-fn two_cpus() -> Option<(u32, u32)> {
-    let allowed = horolog_sys::affinity::allowed_cpus().expect("affinity is readable");
-    let (first, last) = (allowed.as_slice()[0], *allowed.as_slice().last().expect("a processor"));
-    if first == last {
-        println!("SKIPPED: one processor alone");
-        return None;
-    }
-    Some((first, last))
-}
 
 fn read(text: &str) -> System {
     file::read(text, "spin.toml", &[]).unwrap_or_else(|errors| panic!("{errors}")).0
@@ -246,7 +235,7 @@ fn run_beside_each_other(protocol: &str, doing: [Doing; 3]) {
 fn a_job_that_sleeps_lets_no_two_into_a_section() {
     let doing = |executes, sleeps, sleeps_inside| Doing { executes, sleeps, sleeps_inside };
     let quick = doing(20, 0, 0);
-    for protocol in ["msrp", "fslm"] {
+    for protocol in ["msrp", "fslm", "mpcp", "fmlp-plus"] {
         // The second one sleeps in its section, and the first one, which it has preempted, comes to its own.
         run_beside_each_other(protocol, [doing(700, 0, 0), doing(0, 0, 1_000), quick]);
         // It sleeps before, and the first one is in its section, asleep, when it wakes.

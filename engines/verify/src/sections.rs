@@ -44,12 +44,14 @@ struct Resource {
     is_known: bool,
     /// Since when no job holds it.
     free_since: u64,
+    /// Whose turn it is since then, where it is handed to a job that is suspended, and that one has not been woken yet.
+    handed: Option<usize>,
 }
 
 impl Resource {
     /// A job that nothing is known of has got it or let go of it: who holds it is not known any more.
     fn forget(&mut self, task: usize) {
-        (self.holder, self.is_known) = (None, false);
+        (self.holder, self.is_known, self.handed) = (None, false, None);
         self.waiting.retain(|waiting| waiting.task != task);
     }
 }
@@ -146,6 +148,7 @@ impl Resources {
                 waiting: VecDeque::new(),
                 is_known: true,
                 free_since: 0,
+                handed: None,
             }
         });
         let entries = sections.iter().map(|sections| Entries::of(sections)).collect();
@@ -172,7 +175,7 @@ impl Resources {
     pub(crate) fn lose(&mut self, now: u64) {
         self.lost_at = Some(now);
         for resource in &mut self.all {
-            (resource.holder, resource.is_known) = (None, false);
+            (resource.holder, resource.is_known, resource.handed) = (None, false, None);
             resource.waiting.clear();
         }
         self.spinning.fill(None);
@@ -288,6 +291,9 @@ impl Verifier {
             self.check_nesting(record, task, place);
             self.enter_section(task, place);
             self.mark(task, What::Lock(place as u32));
+        }
+        if was_handed_on && !self.model.simulated {
+            self.check_notice(record, task, place, now.saturating_sub(free_since));
         }
         let locks = format!("{} job {} locks {name}", self.name_of(task), record.job);
         if let (Some((other, holder)), true) = (bar, is_original) {
@@ -440,6 +446,7 @@ impl Verifier {
         if let Some(holder) = resource.holder.filter(is_its) {
             resource.holder = None;
             resource.free_since = self.now;
+            self.hand_on(place);
             if record.extra == LEFT_LOCKED {
                 let message =
                     format!("{} job {} ended: resource left locked: {name}", self.name_of(task), record.job);
@@ -503,7 +510,8 @@ impl Verifier {
             let resource = &mut self.resources.all[place];
             resource.waiting.push_back(Waiting { task, since: self.now });
             let is_held = resource.holder.is_some_and(|holder| holder.task != task) || is_barred;
-            if !is_held && resource.is_known {
+            let is_handed = resource.handed.is_some_and(|other| other != task);
+            if !is_held && !is_handed && resource.is_known {
                 let message = format!(
                     "{} job {} waits for {}, which nobody else holds",
                     self.model.tasks[task].name, record.job, resource.name
@@ -552,28 +560,66 @@ impl Verifier {
         self.awake(record, task);
     }
 
-    /// A job that is suspended is handed a resource of several processors: it is its turn.
-    fn check_turn(&mut self, record: &Record, task: usize, place: usize) {
+    /// A resource of several processors is free: it is the turn of one of those that wait, from now on, also where that one notices later.
+    fn hand_on(&mut self, place: usize) {
         let resource = &self.resources.all[place];
         let waiting = &resource.waiting;
-        if !resource.protocol.boosts() || !waiting.iter().any(|it| it.task == task) {
-            return;
-        }
         let priority = |it: &&Waiting| self.model.tasks[it.task].priority;
         let next = match resource.protocol {
             // Of equals the one that has waited longest.
             Protocol::Mpcp => waiting.iter().rev().max_by_key(priority),
-            _ => waiting.front(),
+            Protocol::FmlpPlus => waiting.front(),
+            _ => None,
         };
-        let Some(next) = next.map(|it| it.task).filter(|&next| next != task) else { return };
+        self.resources.all[place].handed = next.map(|it| it.task);
+    }
+
+    /// A job that is suspended is handed a resource of several processors: it is its turn.
+    fn check_turn(&mut self, record: &Record, task: usize, place: usize) {
+        let resource = &mut self.resources.all[place];
+        let Some(next) = resource.handed.take().filter(|&next| next != task) else { return };
         let message = format!(
             "{} job {} is handed {}, for which {} comes first",
-            self.name_of(task),
-            record.job,
-            resource.name,
-            self.name_of(next)
+            self.model.tasks[task].name, record.job, resource.name, self.model.tasks[next].name
         );
         self.waiting_finding(task, record.job, message);
+    }
+
+    /// A job notices that it was handed a resource so long after it was free: as late as a release may be noticed.
+    fn check_notice(&mut self, record: &Record, task: usize, place: usize, late: u64) {
+        let allowed = self.model.release_latency;
+        if late <= allowed.saturating_add(self.model.stamping) {
+            return;
+        }
+        let message = format!(
+            "{} job {} noticed {} after the unlock that it was handed {}, {} are allowed",
+            self.name_of(task),
+            record.job,
+            Span::from_ns(late),
+            self.resources.name(place),
+            Span::from_ns(allowed)
+        );
+        let numbers = Some((late, allowed));
+        self.job_finding(Class::MachineDisturbed, Check::Release, task, record.job, message, numbers);
+        let cpu = self.model.tasks[task].cpu;
+        self.breach(cpu, self.now, late - allowed, false, "late hand-overs");
+    }
+
+    /// A simulation ends: whose turn it was before has been handed what it waited for.
+    pub(crate) fn judge_handed(&mut self) {
+        for place in 0..self.resources.all.len() {
+            let resource = &self.resources.all[place];
+            let is_late = self.model.simulated && resource.free_since < self.now;
+            let Some(task) = resource.handed.filter(|_| is_late) else { continue };
+            let Some(job) = self.tasks[task].pending.front().map(|job| job.number) else { continue };
+            let since = Span::from_ns(resource.free_since);
+            let message = format!(
+                "{} job {job} waits for {}, which was free since {since}, and is not handed it",
+                self.name_of(task),
+                resource.name
+            );
+            self.waiting_finding(task, job, message);
+        }
     }
 
     /// The oldest job of `task` has ended: what it holds goes with it.

@@ -546,6 +546,9 @@ impl Verifier {
         self.judge_publications();
         self.finish_decisions(&mut notes);
         self.end_spinning();
+        if damage.is_none() {
+            self.judge_handed();
+        }
         self.judge_unfinished();
         if damage.is_none() {
             self.judge_last_misses();

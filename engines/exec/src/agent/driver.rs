@@ -205,7 +205,7 @@ impl Driver {
     /// Promises the collector that no record of this processor will bear an earlier time than the next event can.
     pub(crate) fn promise(&self, now: u64) {
         let due = self.threads.next_event().min(self.core.wall_at(HERE));
-        let may_come = self.threads.current.is_some() || self.threads.modes.is_some();
+        let may_come = self.threads.current.is_some() || self.threads.modes.is_some() || self.may_be_handed();
         self.threads.ring.promise(if may_come { now } else { due.max(now) });
     }
 
@@ -221,6 +221,7 @@ impl Driver {
         let Self { core, threads } = self;
         let Ok(_) = core.run(threads, HERE, now.saturating_add(1));
         let Ok(()) = core.instant(threads, HERE, now);
+        self.follow_grants(now);
     }
 
     /// Asks the machine and carries out what it wants. `caller` is the seat whose thread runs this; `None`: the agent.

@@ -2,8 +2,9 @@
 //! others goes through the monitor.
 
 use super::driver::{Driver, HERE};
+use crate::queued_locks::Came;
 use crate::spin_locks::Asks;
-use horolog_sched::Rejected;
+use horolog_sched::{Grant, Rejected};
 use horolog_trace::Kind;
 
 /// A job waits for a resource: `extra` of [`Kind::Suspend`] and [`Kind::Wake`].
@@ -14,7 +15,7 @@ impl Driver {
     pub(super) fn follow_locks(&mut self) {
         self.follow_spin_locks();
         let run = self.threads.run.clone();
-        let is_local = |&resource: &usize| !run.locks.spin.is_one(resource);
+        let is_local = |&resource: &usize| run.locks.is_local(resource);
         // What was let go of comes first: under the original ceiling it may keep its job from what is locked now.
         for locks in [false, true] {
             for resource in (0..run.locks.len()).filter(is_local) {
@@ -77,25 +78,44 @@ impl Driver {
     /// Whoever holds something from here on says so when it lets go: others may wait for that.
     pub(super) fn mark_locks(&mut self) {
         let run = &self.threads.run;
-        let is_local =
-            |&resource: &usize| !run.locks.spin.is_one(resource) && self.threads.holds_here(resource);
+        let is_local = |&resource: &usize| run.locks.is_local(resource) && self.threads.holds_here(resource);
         for resource in (0..run.locks.len()).filter(is_local) {
             run.locks.mark(resource);
         }
     }
 
-    /// The job of `seat` locks a resource that was taken: whether it has it now, and else it waits. An error where its thread is not the
-    /// one that runs.
+    /// The job of `seat` locks a resource that was taken, or that processors hand to each other: whether it has it now, and else it waits. An error where
+    /// its thread is not the one that runs, or has to come again.
     pub(crate) fn lock(&mut self, seat: usize, now: u64, resource: usize) -> Result<bool, Rejected> {
         let task = self.threads.seats[seat].shared.id;
         if self.threads.current != Some(seat) {
             return self.threads.count_rejected(Err(Rejected::NotRunning));
         }
-        let told = self.core.tell(HERE, now).lock(task, resource as u32);
-        let has_it = self.threads.count_rejected(told)?;
+        let run = self.threads.run.clone();
+        let has_it = if run.locks.queued.is_one(resource) {
+            if self.core.machine().waits_for(task).is_some() {
+                // It is in the queue already.
+                return Ok(false);
+            }
+            match run.locks.queued.request(resource, task, now) {
+                Came::TooEarly => return Err(Rejected::NotRunning),
+                Came::Done(has_it) => {
+                    let mut tell = self.core.tell(HERE, now);
+                    let told = match has_it {
+                        true => tell.lock(task, resource as u32).map(|_| ()),
+                        false => tell.spin(task, resource as u32),
+                    };
+                    self.threads.count_rejected(told)?;
+                    has_it
+                }
+            }
+        } else {
+            let told = self.core.tell(HERE, now).lock(task, resource as u32);
+            self.threads.count_rejected(told)?
+        };
         let job = self.threads.seats[seat].backlog.front().map_or(0, |job| job.number);
         if has_it {
-            self.threads.run.locks.set(resource, Some(task));
+            run.locks.set(resource, Some(task));
             self.threads.record(seat, Kind::Lock, now, job, resource as u64, 0);
         } else {
             self.threads.seats[seat].suspended = true;
@@ -116,5 +136,54 @@ impl Driver {
             let job = self.threads.seats[seat].backlog.front().map_or(0, |job| job.number);
             self.threads.record(seat, Kind::Wake, now, job, woken.resource.into(), OF_RESOURCE);
         }
+    }
+
+    /// The job of `seat` lets go of a resource that processors hand to each other; `how` as the record's `extra` has it. Whether it has to come again.
+    pub(crate) fn hand_on(&mut self, seat: usize, now: u64, resource: usize, how: u64) -> bool {
+        let task = self.threads.seats[seat].shared.id;
+        let run = self.threads.run.clone();
+        // Whoever has it next says so itself, and may do that at once.
+        run.locks.set(resource, None);
+        let Came::Done(next) = run.locks.queued.release(resource, task, now) else {
+            run.locks.set(resource, Some(task));
+            return true;
+        };
+        let told = self.core.tell(HERE, now).unlock(task, resource as u32).map(|_| ());
+        let _ = self.threads.count_rejected(told);
+        let job = self.threads.seats[seat].backlog.front().map_or(0, |job| job.number);
+        self.threads.record(seat, Kind::Unlock, now, job, resource as u64, how);
+        if let Some(grant) = next {
+            self.has_now(grant, now);
+        }
+        false
+    }
+
+    /// Tells the machine what other processors have handed to jobs of this one.
+    pub(super) fn follow_grants(&mut self, now: u64) {
+        let run = self.threads.run.clone();
+        while let Some(grant) = run.locks.queued.next_handed(self.threads.cpu, now) {
+            self.has_now(grant, now);
+        }
+    }
+
+    /// A job that was suspended holds what it waited for.
+    fn has_now(&mut self, Grant { task, resource }: Grant, now: u64) {
+        let told = self.core.tell(HERE, now).lock(task, resource);
+        let _ = self.threads.count_rejected(told);
+        self.threads.run.locks.set(resource as usize, Some(task));
+        let seat = self.threads.seat_of[task.index()];
+        self.threads.seats[seat].suspended = false;
+        let job = self.threads.seats[seat].backlog.front().map_or(0, |job| job.number);
+        self.threads.record(seat, Kind::Wake, now, job, resource.into(), OF_RESOURCE);
+        self.threads.record(seat, Kind::Lock, now, job, resource.into(), 0);
+    }
+
+    /// Whether another processor may hand something to a job of this one.
+    pub(super) fn may_be_handed(&self) -> bool {
+        let waits = |seat: &super::seat::Seat| {
+            let resource = seat.suspended.then(|| self.core.machine().waits_for(seat.shared.id)).flatten();
+            resource.is_some_and(|resource| self.threads.run.locks.queued.is_one(resource as usize))
+        };
+        self.threads.seats.iter().any(waits)
     }
 }

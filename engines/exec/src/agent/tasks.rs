@@ -112,6 +112,9 @@ impl Driven<'_> {
 
     /// The job holds a resource no more; `how` as the record's `extra` has it.
     fn let_go(&self, task: &TaskShared, job: u64, resource: usize, how: u64) {
+        if self.agent.run.locks.queued.is_one(resource) {
+            return self.hand_on(task, resource, how);
+        }
         // Its record comes first: whoever gets the processor by it is recorded behind.
         self.note(task, Kind::Unlock, job, resource, how);
         if self.agent.run.locks.spin.is_one(resource) {
@@ -131,6 +134,18 @@ impl Driven<'_> {
             self.agent.pass(self.seat, Cause::Other, |driver, now| driver.unlock(self.seat, now, resource));
         if parks {
             let _ = wait_for_grant(self.agent, task);
+        }
+    }
+
+    /// The job lets go of a resource that processors hand to each other.
+    fn hand_on(&self, task: &TaskShared, resource: usize, how: u64) {
+        loop {
+            let (comes_again, parks) = self
+                .agent
+                .pass(self.seat, Cause::Other, |driver, now| driver.hand_on(self.seat, now, resource, how));
+            if parks && !wait_for_grant(self.agent, task) || !comes_again {
+                return;
+            }
         }
     }
 
@@ -243,7 +258,8 @@ impl Runtime for Driven<'_> {
             return self.spin(task, job, resource);
         }
         loop {
-            if !locks.may_be_barred(resource, task.id) && locks.try_lock(resource, task.id) {
+            let is_local = locks.is_local(resource);
+            if is_local && !locks.may_be_barred(resource, task.id) && locks.try_lock(resource, task.id) {
                 self.note(task, Kind::Lock, job, resource, 0);
                 return 0;
             }

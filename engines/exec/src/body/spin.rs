@@ -104,6 +104,15 @@ impl Spin {
 }
 
 impl Spin {
+    /// The job ends before its sections do, as it burns a part of its wcet: it lets go of what it holds.
+    fn leave_sections(job: &Job<'_>, passed: usize) {
+        for border in job.task.borders.iter().skip(passed).filter(|border| border.begun_at.is_some()) {
+            if job.run.locks.is_held_by(border.resource, job.task) {
+                job.runtime.unlock(job.task, job.number(), border.resource);
+            }
+        }
+    }
+
     /// Burns towards `target` as far as sections of the task begin before it or end by it, which are locked and unlocked.
     /// What it spins for locks of other processors puts off both ends of the stretch.
     fn burn_through_sections(
@@ -155,9 +164,9 @@ impl TaskBody for Spin {
             if job.must_end() {
                 return 0;
             }
-            let Some(graph) = &self.graph else { return 0 };
-            let next = &graph.segments[segment].next;
+            let next = self.graph.as_ref().map_or(&[][..], |graph| &graph.segments[segment].next);
             if next.is_empty() {
+                Spin::leave_sections(job, passed);
                 return 0;
             }
             // Branches take turns by job number, so that every path is exercised.

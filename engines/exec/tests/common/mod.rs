@@ -99,3 +99,14 @@ pub fn run_bodies_or_skip(executive: horolog_exec::Executive) -> Option<RunResul
 pub fn alone() -> std::sync::MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+/// The first and the last processor of this process; `None`, said aloud, where there is one alone.
+pub fn two_cpus() -> Option<(u32, u32)> {
+    let allowed = horolog_sys::affinity::allowed_cpus().expect("affinity is readable");
+    let (first, last) = (allowed.as_slice()[0], *allowed.as_slice().last().expect("a processor"));
+    if first == last {
+        println!("SKIPPED: one processor alone");
+        return None;
+    }
+    Some((first, last))
+}

@@ -1,0 +1,165 @@
+//! Suspended waits across processors on real threads (decision 0020).
+
+mod common;
+
+use common::{ms, run_bodies_or_skip, two_cpus};
+use horolog_exec::{Executive, RunOptions};
+use horolog_model::{System, file};
+use horolog_trace::{Kind, Record};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+fn read(text: &str) -> System {
+    file::read(text, "suspended.toml", &[]).unwrap_or_else(|errors| panic!("{errors}")).0
+}
+
+const NAMES: [&str; 6] = ["u", "v", "w", "x", "y", "z"];
+
+/// Six tasks, three on each of two processors, that all want two resources; on one processor alone where both are the same.
+fn text(protocol: &str, (first, last): (u32, u32)) -> String {
+    let cpus = if first == last { format!("{first}") } else { format!("{first}, {last}") };
+    let mut text = format!(
+        "[system]\nname = \"many\"\n[platform]\ncpus = [{cpus}]\n[[resource]]\nname = \"a\"\nprotocol = \"{protocol}\"\n\
+         [[resource]]\nname = \"b\"\nprotocol = \"{protocol}\"\n"
+    );
+    for (index, name) in NAMES.iter().enumerate() {
+        let cpu = if index % 2 == 0 { first } else { last };
+        text += &format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {}\nperiod = \"{} us\"\noffset = \"0 ms\"\nwcet = \"200 us\"\n\
+             [[task.section]]\nresource = \"a\"\nfrom = \"0 us\"\nlength = \"80 us\"\n\
+             [[task.section]]\nresource = \"b\"\nfrom = \"100 us\"\nlength = \"80 us\"\n",
+            40 - index,
+            1_500 + 7 * index,
+        );
+    }
+    text
+}
+
+/// What the records say of one resource.
+#[derive(Default)]
+struct Seen {
+    holder: Option<u32>,
+    waiting: Vec<u32>,
+    /// Who was chosen by the last unlock, and has not noticed it yet.
+    next: Option<u32>,
+}
+
+/// One holder at a time; who waits gets it in the order of the protocol; whoever else begins or goes on, no holder of its processor is ready. How often
+/// somebody waited.
+fn check(system: &System, by_importance: bool, records: &[Record]) -> u64 {
+    let (mut seen, mut waits) = ([Seen::default(), Seen::default()], 0);
+    let priority = |task: u32| system.tasks()[task as usize].priority.map(horolog_model::Priority::number);
+    let cpu = |task: u32| system.tasks()[task as usize].cpu;
+    for record in records {
+        match record.kind {
+            Kind::Suspend => {
+                let one = &mut seen[record.value as usize];
+                assert!(one.holder.or(one.next).is_some(), "it waits for a free one: {record:?}");
+                one.waiting.push(record.task);
+                waits += 1;
+            }
+            Kind::Lock => {
+                let one = &mut seen[record.value as usize];
+                assert_eq!(one.holder.replace(record.task), None, "{record:?}");
+                // Whoever has not waited finds it free, and nobody waiting.
+                assert_eq!(one.next.take().unwrap_or(record.task), record.task, "{record:?}");
+            }
+            Kind::Unlock => {
+                let one = &mut seen[record.value as usize];
+                assert_eq!(one.holder.take(), Some(record.task), "{record:?}");
+                let first = match by_importance {
+                    // Of equals the last one that is looked at would be taken, so the longest wait comes last.
+                    true => (0..one.waiting.len()).rev().max_by_key(|&place| priority(one.waiting[place])),
+                    false => (!one.waiting.is_empty()).then_some(0),
+                };
+                one.next = first.map(|place| one.waiting.remove(place));
+            }
+            Kind::Start | Kind::Resume => {
+                let holders: Vec<u32> = seen.iter().filter_map(|one| one.holder).collect();
+                let is_beside = |&&other: &&u32| other != record.task && cpu(other) == cpu(record.task);
+                let beside = holders.iter().find(is_beside);
+                let holds = holders.contains(&record.task);
+                assert!(holds || beside.is_none(), "{record:?} beside the holder {beside:?}");
+            }
+            _ => {}
+        }
+    }
+    waits
+}
+
+fn bodies_exclude_each_other(protocol: &str, cpus: (u32, u32)) -> Option<u64> {
+    let system = read(&text(protocol, cpus));
+    let inside = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+    let (wrong, count) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let mut executive = Executive::new(system.clone()).options(RunOptions::for_span(ms(700)));
+    for name in NAMES {
+        let (inside, wrong, count) = (inside.clone(), wrong.clone(), count.clone());
+        executive = executive.body(name, move |job| {
+            for (place, resource) in ["a", "b"].into_iter().enumerate() {
+                let is_known = job.lock(resource);
+                let before = inside[place].fetch_add(1, Ordering::SeqCst);
+                for _ in 0..2_000 {
+                    std::hint::spin_loop();
+                }
+                let after = inside[place].fetch_sub(1, Ordering::SeqCst);
+                let is_ended = job.is_run_over();
+                // A second one is refused while the job holds this one, and it stays what it was.
+                let has_both = job.lock(if place == 0 { "b" } else { "a" });
+                let is_right = is_known && !has_both && before == 0 && after == 1 && job.unlock(resource);
+                // At the very end of a run nobody gets a lock any more.
+                wrong.fetch_add(u64::from(!is_right && !is_ended), Ordering::Relaxed);
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    let result = run_bodies_or_skip(executive)?;
+    assert_eq!(wrong.load(Ordering::Relaxed), 0, "{protocol}");
+    assert!(count.load(Ordering::Relaxed) > 1_000, "{protocol}: {}", count.load(Ordering::Relaxed));
+    let is_lost = result.records.iter().any(|record| record.kind == Kind::Lost);
+    assert!(!is_lost, "{protocol}: records are lost");
+    Some(check(&system, protocol == "mpcp", &result.records))
+}
+
+#[test]
+fn jobs_of_two_processors_have_it_in_the_order_of_the_protocol() {
+    let Some(cpus) = two_cpus() else { return };
+    for protocol in ["mpcp", "fmlp-plus"] {
+        let Some(waits) = bodies_exclude_each_other(protocol, cpus) else { return };
+        assert!(waits > 20, "{protocol}: {waits}");
+    }
+}
+
+/// All users on one processor: a holder comes before all others there, so nobody ever finds it taken.
+#[test]
+fn on_one_processor_nobody_waits() {
+    let Some((first, _)) = two_cpus() else { return };
+    for protocol in ["mpcp", "fmlp-plus"] {
+        let Some(waits) = bodies_exclude_each_other(protocol, (first, first)) else { return };
+        assert_eq!(waits, 0, "{protocol}");
+    }
+}
+
+/// A job that never unlocks keeps nobody from ever getting it: its end lets go.
+#[test]
+fn what_a_job_leaves_locked_is_handed_on() {
+    let Some(cpus) = two_cpus() else { return };
+    let system = read(&text("fmlp-plus", cpus));
+    let counts: [Arc<AtomicU64>; 2] = Default::default();
+    let mut executive = Executive::new(system).options(RunOptions::for_span(ms(300)));
+    for (index, name) in NAMES.into_iter().enumerate() {
+        let count = counts[index % 2].clone();
+        executive = executive.body(name, move |job| {
+            let has_it = job.lock("a");
+            for _ in 0..2_000 {
+                std::hint::spin_loop();
+            }
+            count.fetch_add(u64::from(has_it), Ordering::Relaxed);
+        });
+    }
+    let Some(result) = run_bodies_or_skip(executive) else { return };
+    let left = result.records.iter().filter(|it| it.kind == Kind::Unlock && it.extra != 0).count() as u64;
+    let counted = counts.map(|count| count.load(Ordering::Relaxed));
+    assert!(counted.iter().all(|&count| count > 200), "{counted:?}");
+    // But for the last ones of the run.
+    assert!(left + 6 >= counted.iter().sum::<u64>(), "{left} {counted:?}");
+}
