@@ -33,7 +33,7 @@ pub fn certify(
         return Err(AnalysisError::outside(
             at,
             "a certificate does not cover sections that hold resources",
-            "leave the certificate out; the analysis itself covers them",
+            "leave the certificate out; the analysis itself says what it knows of them",
         ));
     }
     if let Some(server) = system.servers().first() {

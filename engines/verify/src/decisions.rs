@@ -122,6 +122,11 @@ impl Decisions {
         for (place, cpu) in own.platform().cpus.iter().enumerate() {
             let undecided = source.why_not(cpu);
             compared.push(Compared::new(undecided.clone()));
+            let is_idle = own.tasks_on(cpu).next().is_none() && own.servers_on(cpu).next().is_none();
+            if is_idle && own.clusters().is_empty() {
+                // Nobody is ever chosen there, and every machine is as large as the system.
+                continue;
+            }
             if let Some(why) = undecided {
                 if own.has_tree(cpu) {
                     unjudged.push(not_decided(cpu.0, &why));

@@ -104,6 +104,8 @@ pub(crate) struct Job {
     /// Interrupts during its execution, in all and before the current segment.
     pub(crate) interrupted: u64,
     pub(crate) interrupted_before: u64,
+    /// How often it had got the processor when the present segment began.
+    pub(crate) switches_before: u64,
     /// Time for which a less important job kept it waiting.
     pub(crate) blocked: u64,
     /// Whether a less important one kept the processor against the policy while it waited.
@@ -160,6 +162,7 @@ impl Job {
             executed_before: 0,
             interrupted: 0,
             interrupted_before: 0,
+            switches_before: 0,
             blocked: 0,
             is_kept_waiting: false,
             kept_before: 0,
@@ -324,4 +327,11 @@ pub(crate) struct Tally {
     pub(crate) releases_noticed: u64,
     pub(crate) releases_late: u64,
     pub(crate) points_missing: u64,
+}
+
+impl Job {
+    /// How often it got the processor again within the present segment, after a wait. That it gets it once is no more than it needs.
+    pub(crate) fn switches_in_segment(&self) -> u64 {
+        self.switches.saturating_sub(self.switches_before).saturating_sub(1)
+    }
 }

@@ -169,7 +169,14 @@ impl Verifier {
         if let Stretches::Segments(segments) = &self.model.tasks[task].stretches {
             let wcet = segments.get(job.segment).map(|(wcet, _)| *wcet);
             let taken = (job.executed - job.executed_before, job.interrupted - job.interrupted_before);
-            job.excesses.extend(self.check_part(task, Part::Segment(job.segment), (None, 0), taken, wcet));
+            let switches = job.switches_in_segment();
+            job.excesses.extend(self.check_part(
+                task,
+                Part::Segment(job.segment),
+                (None, switches),
+                taken,
+                wcet,
+            ));
             self.judge_segments(task, cpu, &job, executed);
         }
         let wcet = self.model.tasks[task].wcet;

@@ -339,6 +339,8 @@ impl Verifier {
         job.stretch_from = Some(now);
         job.executed_before = job.executed;
         job.interrupted_before = job.interrupted;
+        let switches = job.switches_in_segment();
+        job.switches_before = job.switches;
         if reachable {
             job.segment = next;
         }
@@ -359,8 +361,13 @@ impl Verifier {
             self.job_finding(Class::ModelViolated, Check::Branch, task, record.job, message, None);
         }
         if !missing {
-            let excess =
-                self.check_part(task, Part::Segment(segment), (None, 0), (executed, interrupted), wcet);
+            let excess = self.check_part(
+                task,
+                Part::Segment(segment),
+                (None, switches),
+                (executed, interrupted),
+                wcet,
+            );
             if let Some(job) = self.tasks[task].pending.front_mut() {
                 job.excesses.extend(excess);
             }
@@ -592,8 +599,13 @@ impl Verifier {
         }
         if !job.points_missing {
             let interrupted = job.interrupted - job.interrupted_before;
-            let excess =
-                self.check_part(task, Part::Segment(segment), (None, 0), (executed, interrupted), wcet);
+            let excess = self.check_part(
+                task,
+                Part::Segment(segment),
+                (None, job.switches_in_segment()),
+                (executed, interrupted),
+                wcet,
+            );
             job.excesses.extend(excess);
         }
     }

@@ -109,6 +109,8 @@ impl World for Told<'_> {
                 // Whether it has to wait the machine says, once the choice is made.
                 _ if waits_for_resource(record) => {}
                 Kind::Unlock => unlock(tell, task, record.value),
+                // Whoever is handed a resource of several processors holds it before the choice of this instant.
+                Kind::Lock => handed(tell, task, record.value),
                 Kind::Completion | Kind::Suspend if self.is_exact && tell.running() != Some(task) => {
                     self.wrong = self.wrong.or(Some(task));
                 }
@@ -204,6 +206,14 @@ pub(crate) fn unlock(tell: &mut Tell<'_>, task: TaskId, resource: u64) {
         u32::try_from(resource).ok().filter(|&resource| tell.machine().resource_count() > resource as usize);
     if let Some(resource) = known {
         let _ = tell.unlock(task, resource);
+    }
+}
+
+/// The job of `task` holds a resource that it was suspended for and is handed, where that is so.
+fn handed(tell: &mut Tell<'_>, task: TaskId, resource: u64) {
+    let waits_for = tell.machine().waits_for(task).filter(|&waits_for| u64::from(waits_for) == resource);
+    if let Some(resource) = waits_for.filter(|&it| tell.machine().is_handed_to_the_suspended(it)) {
+        let _ = tell.lock(task, resource);
     }
 }
 

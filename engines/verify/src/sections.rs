@@ -4,6 +4,8 @@
 //! asks again when it is chosen; spin locks go to whoever has waited longest. Under fixed priorities a job may go before others by what it holds, under EDF a
 //! job that has not begun may be kept back by what another one holds. Nothing of the scheduling machine is used.
 
+mod hand_over;
+
 use crate::again::plan::What;
 use crate::borders::Borders;
 use crate::job::{Excess, Job, Part, State};
@@ -276,6 +278,7 @@ impl Verifier {
         // Of a job that was woken for it that was judged then.
         let next = self.next_of(place).filter(|(other, _)| *other == task || came_before(other));
         let next = next.filter(|_| !was_handed_on);
+        let handed = self.resources.all[place].handed.take().filter(|&other| other != task);
         let (bar, is_original) = (self.bar_of(task), self.is_original(place));
         self.resources.locks += 1;
         let order = self.resources.locks;
@@ -303,6 +306,9 @@ impl Verifier {
         } else if let Some(holder) = before {
             let message = format!("{locks}, which {} holds", self.name_of(holder.task));
             self.resource_finding(task, record.job, message);
+        } else if let Some(other) = handed {
+            let message = format!("{locks}, which was handed to {}", self.name_of(other));
+            self.waiting_finding(task, record.job, message);
         } else if let Some((next, other)) = next.filter(|&(next, _)| next != task) {
             let next = self.name_of(next);
             let message = if is_spin_lock || protocol.boosts() {
@@ -507,6 +513,9 @@ impl Verifier {
     pub(crate) fn wait_for(&mut self, record: &Record, task: usize, cpu: usize) {
         if let Some(place) = self.resource_of(record, task) {
             let is_barred = self.is_original(place) && self.bar_of(task).is_some();
+            if self.resources.all[place].protocol.boosts() {
+                self.check_wait(record, task, place);
+            }
             let resource = &mut self.resources.all[place];
             resource.waiting.push_back(Waiting { task, since: self.now });
             let is_held = resource.holder.is_some_and(|holder| holder.task != task) || is_barred;
@@ -532,94 +541,6 @@ impl Verifier {
             self.misfit(record, state);
         }
         self.leave_processor(task, cpu);
-    }
-
-    /// A job is ready to ask again for the resource that it waited for: nobody else holds it now.
-    pub(crate) fn asks_again(&mut self, record: &Record, task: usize) {
-        if let Some(place) = self.resource_of(record, task) {
-            let bar = self.bar_of(task).filter(|_| self.is_original(place));
-            self.check_turn(record, task, place);
-            let resource = &mut self.resources.all[place];
-            let count = resource.waiting.len();
-            resource.waiting.retain(|waiting| waiting.task != task);
-            let has_waited = count > resource.waiting.len();
-            let holder = resource.holder.map(|holder| holder.task).filter(|&holder| holder != task);
-            let holder = holder.map(|holder| (place, holder)).or(bar);
-            if let (Some((held, holder)), true) = (holder, resource.is_known && has_waited) {
-                let message = format!(
-                    "{} job {} is woken to lock {}, and {} holds {}",
-                    self.name_of(task),
-                    record.job,
-                    self.resources.all[place].name,
-                    self.name_of(holder),
-                    self.resources.all[held].name
-                );
-                self.waiting_finding(task, record.job, message);
-            }
-        }
-        self.awake(record, task);
-    }
-
-    /// A resource of several processors is free: it is the turn of one of those that wait, from now on, also where that one notices later.
-    fn hand_on(&mut self, place: usize) {
-        let resource = &self.resources.all[place];
-        let waiting = &resource.waiting;
-        let priority = |it: &&Waiting| self.model.tasks[it.task].priority;
-        let next = match resource.protocol {
-            // Of equals the one that has waited longest.
-            Protocol::Mpcp => waiting.iter().rev().max_by_key(priority),
-            Protocol::FmlpPlus => waiting.front(),
-            _ => None,
-        };
-        self.resources.all[place].handed = next.map(|it| it.task);
-    }
-
-    /// A job that is suspended is handed a resource of several processors: it is its turn.
-    fn check_turn(&mut self, record: &Record, task: usize, place: usize) {
-        let resource = &mut self.resources.all[place];
-        let Some(next) = resource.handed.take().filter(|&next| next != task) else { return };
-        let message = format!(
-            "{} job {} is handed {}, for which {} comes first",
-            self.model.tasks[task].name, record.job, resource.name, self.model.tasks[next].name
-        );
-        self.waiting_finding(task, record.job, message);
-    }
-
-    /// A job notices that it was handed a resource so long after it was free: as late as a release may be noticed.
-    fn check_notice(&mut self, record: &Record, task: usize, place: usize, late: u64) {
-        let allowed = self.model.release_latency;
-        if late <= allowed.saturating_add(self.model.stamping) {
-            return;
-        }
-        let message = format!(
-            "{} job {} noticed {} after the unlock that it was handed {}, {} are allowed",
-            self.name_of(task),
-            record.job,
-            Span::from_ns(late),
-            self.resources.name(place),
-            Span::from_ns(allowed)
-        );
-        let numbers = Some((late, allowed));
-        self.job_finding(Class::MachineDisturbed, Check::Release, task, record.job, message, numbers);
-        let cpu = self.model.tasks[task].cpu;
-        self.breach(cpu, self.now, late - allowed, false, "late hand-overs");
-    }
-
-    /// A simulation ends: whose turn it was before has been handed what it waited for.
-    pub(crate) fn judge_handed(&mut self) {
-        for place in 0..self.resources.all.len() {
-            let resource = &self.resources.all[place];
-            let is_late = self.model.simulated && resource.free_since < self.now;
-            let Some(task) = resource.handed.filter(|_| is_late) else { continue };
-            let Some(job) = self.tasks[task].pending.front().map(|job| job.number) else { continue };
-            let since = Span::from_ns(resource.free_since);
-            let message = format!(
-                "{} job {job} waits for {}, which was free since {since}, and is not handed it",
-                self.name_of(task),
-                resource.name
-            );
-            self.waiting_finding(task, job, message);
-        }
     }
 
     /// The oldest job of `task` has ended: what it holds goes with it.

@@ -216,7 +216,8 @@ fn facts(proof: &Proof) -> Vec<page::Fact> {
         let exact = cpu.utilisation_exact.exact.clone().filter(|text| text.len() <= 24).unwrap_or_default();
         facts.push(page::Fact::new(format!("Utilisation of cpu {number}"), percent(cpu.utilisation), exact));
         if let Some(ppb) = cpu.sensitivity.as_ref().and_then(|sensitivity| sensitivity.scaling_ppb) {
-            facts.push(scaling(number, ppb));
+            let has_soft = proof.system.tasks_on(cpu.cpu).any(|(id, _)| proof.system.is_soft(id));
+            facts.push(scaling(number, ppb, has_soft));
         }
     }
     facts.extend(facts_without_costs(proof));
@@ -224,8 +225,12 @@ fn facts(proof: &Proof) -> Vec<page::Fact> {
 }
 
 /// How far every wcet of a processor is from the edge of what can be proved, in the words of `analyze`.
-fn scaling(cpu: u32, ppb: u64) -> page::Fact {
+fn scaling(cpu: u32, ppb: u64, has_soft: bool) -> page::Fact {
     let (name, note) = match ppb {
+        0..1_000_000_000 if has_soft => (
+            format!("To keep soft deadlines, too, every wcet of cpu {cpu} must shrink to"),
+            "else not every deadline is proved",
+        ),
         0..1_000_000_000 => {
             (format!("To pass, every wcet of cpu {cpu} must shrink to"), "else not every deadline is proved")
         }
@@ -358,7 +363,7 @@ mod tests {
     #[test]
     fn a_factor_below_one_reads_as_bad_news_and_is_rounded_down() {
         let told = |ppb| {
-            let page::Fact { name, value, .. } = scaling(2, ppb);
+            let page::Fact { name, value, .. } = scaling(2, ppb, false);
             format!("{name} {value}")
         };
         assert_eq!(told(666_999_999), "To pass, every wcet of cpu 2 must shrink to 66.6 %");

@@ -53,10 +53,13 @@ impl Checker {
                     .iter()
                     .any(|resource| resource.name == name && !resource.protocol.is_global());
                 if is_local && draft.tasks[other].cpu != task.cpu {
+                    // All resources across processors have one protocol where jobs are suspended.
+                    let global = draft.resources.iter().find(|it| it.protocol.is_global());
+                    let word = global.map_or("msrp", |global| global.protocol.word());
                     self.fail_beside(
                         path::join(&at, "resource"),
                         format!("`{name}` is held on another CPU, too, and its protocol is local"),
-                        "give the resource `protocol = \"msrp\"`, or let the tasks that share it run on one CPU",
+                        format!("give the resource `protocol = \"{word}\"`, or let the tasks that share it run on one CPU"),
                         vec![(At::new(&paths.tasks[other], "cpu").to_string(), "the other CPU".to_owned())],
                     );
                 }

@@ -58,7 +58,7 @@ impl Checker {
             self.fail_beside(
                 At::new(path, "overrun"),
                 if global.spins() { why.to_owned() } else { other },
-                "remove `overrun`, or use the protocol `ceiling`",
+                "remove `overrun`, or the sections",
                 vec![(at.to_string(), "the sections".to_owned())],
             );
         }
@@ -74,7 +74,10 @@ impl Checker {
                     other.word()
                 ),
             };
-            let remedy = "let the task stand below the root of its CPU, or use the protocol `ceiling`";
+            let remedy = match other.is_global() {
+                true => "let the task stand below the root of its CPU",
+                false => "let the task stand below the root of its CPU, or use the protocol `ceiling`",
+            };
             self.fail(at, reason, remedy);
         }
     }
@@ -99,7 +102,10 @@ impl Checker {
             }
             if resource.protocol.suspends() && draft.policy != Policy::FixedPriority {
                 let reason = format!("`{word}` needs fixed priorities");
-                let remedy = "use the protocol `ceiling`, or `policy = \"fixed-priority\"`";
+                let remedy = match resource.protocol.is_global() {
+                    true => "use `protocol = \"msrp\"`, or `policy = \"fixed-priority\"`",
+                    false => "use the protocol `ceiling`, or `policy = \"fixed-priority\"`",
+                };
                 self.fail(At::new(path, "protocol"), reason, remedy);
             }
             if resource.protocol != Protocol::Ceiling && !draft.modes.is_empty() {
@@ -107,7 +113,10 @@ impl Checker {
                     true => "spin locks beside modes are not there yet".to_owned(),
                     false => format!("`{word}` beside modes is not there yet"),
                 };
-                let remedy = "use the protocol `ceiling`, or remove the modes";
+                let remedy = match resource.protocol.is_global() {
+                    true => "remove the modes",
+                    false => "use the protocol `ceiling`, or remove the modes",
+                };
                 self.fail(At::new(path, "protocol"), reason, remedy);
             }
         }

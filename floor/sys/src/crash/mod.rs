@@ -238,6 +238,7 @@ impl Guard {
     /// Where the kernel refuses.
     pub fn new() -> Result<Guard, Error> {
         frames::prepare();
+        PROCESS.store(std::process::id(), Ordering::Relaxed);
         let mut guard = Guard { before: Vec::with_capacity(SIGNALS.len() + 2) };
         for signal in SIGNALS {
             guard.install(signal, note, libc::SA_NODEFER)?;
@@ -282,10 +283,11 @@ impl Drop for Guard {
 /// no way back.
 pub fn note_exits() {
     extern "C" fn note_exit() {
-        if let Some(cell) = own_cell() {
+        if let Some(cell) = own_cell().filter(|_| is_own_process()) {
             cell.words[SIGNAL].store(EXITED, Ordering::Release);
         }
     }
+    PROCESS.store(std::process::id(), Ordering::Relaxed);
     // SAFETY: the handler loads and stores atomics; where it finds no room in the list, an exit has no name.
     unsafe { libc::atexit(note_exit) };
 }
@@ -338,8 +340,8 @@ impl Drop for Watch {
 
 /// The handler: only loads and stores of atomics and system calls that are async-signal-safe.
 extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    let Some(cell) = own_cell() else {
-        // Not a thread of ours: the default action, when the instruction is tried again.
+    let Some(cell) = own_cell().filter(|_| is_own_process()) else {
+        // Not a thread of ours, or one of a process that it forked: the default action, when the instruction is tried again.
         // SAFETY: both calls are async-signal-safe.
         unsafe {
             libc::signal(signal, libc::SIG_DFL);
@@ -364,6 +366,13 @@ extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::
         cell.note_frames(context);
     }
     sleep_for_ever();
+}
+
+/// The process whose threads are watched: what one that was forked from it does ends nothing here.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+fn is_own_process() -> bool {
+    PROCESS.load(Ordering::Relaxed) == std::process::id()
 }
 
 /// What this thread held stays held, and nothing of it runs again.

@@ -400,7 +400,7 @@ fn table(system: &System, proof: &Proof, priorities: &[Derived]) {
             outln!("  {note}");
         }
     }
-    facts(analysis);
+    facts(system, analysis);
     if let Some(without) = without_costs {
         costs::print_without(analysis, without);
     }
@@ -441,9 +441,12 @@ fn server_in_words(server: &ServerVerdict) {
 }
 
 /// How far every wcet is from the edge of schedulability, rounded to the safe side.
-fn scaling(ppb: u64) -> String {
+fn scaling(ppb: u64, has_soft: bool) -> String {
     let share = horolog_analysis::sensitivity::percent(ppb);
     match ppb {
+        0..1_000_000_000 if has_soft => {
+            format!("to keep soft deadlines, too, every wcet must shrink to {share}")
+        }
         0..1_000_000_000 => format!("to pass, every wcet must shrink to {share}"),
         1_000_000_000 => {
             "no wcet can grow together with all others: every deadline is only just kept".to_owned()
@@ -453,8 +456,9 @@ fn scaling(ppb: u64) -> String {
 }
 
 /// Utilisation, the edge of schedulability, and what would help.
-fn facts(analysis: &Analysis) {
+fn facts(system: &System, analysis: &Analysis) {
     for processor in &analysis.processors {
+        let has_soft = system.tasks_on(processor.cpu).any(|(id, _)| system.is_soft(id));
         let exact =
             processor.utilisation_exact.exact.as_deref().filter(|text| text.len() <= 24).unwrap_or("");
         let exact = if exact.is_empty() { String::new() } else { format!(" = {exact}") };
@@ -466,7 +470,7 @@ fn facts(analysis: &Analysis) {
         }
         if let Some(sensitivity) = &processor.sensitivity {
             if let Some(ppb) = sensitivity.scaling_ppb {
-                outln!("  {}", scaling(ppb));
+                outln!("  {}", scaling(ppb, has_soft));
             }
             if let Some(note) = &sensitivity.note {
                 outln!("  {note}");
@@ -489,13 +493,17 @@ mod tests {
 
     #[test]
     fn a_factor_below_one_is_bad_news_and_is_rounded_down() {
-        assert_eq!(scaling(666_999_999), "to pass, every wcet must shrink to 66.6 %");
-        assert_eq!(scaling(999_999_999), "to pass, every wcet must shrink to 99.9 %");
-        assert_eq!(scaling(500_000_000), "to pass, every wcet must shrink to 50 %");
+        assert_eq!(scaling(666_999_999, false), "to pass, every wcet must shrink to 66.6 %");
+        assert_eq!(scaling(999_999_999, false), "to pass, every wcet must shrink to 99.9 %");
+        assert_eq!(scaling(500_000_000, false), "to pass, every wcet must shrink to 50 %");
         assert_eq!(
-            scaling(1_203_456_789),
+            scaling(1_203_456_789, false),
             "every wcet can grow to 120.3 % at once, and every deadline is still kept"
         );
-        assert!(scaling(1_000_000_000).contains("only just"));
+        assert_eq!(
+            scaling(666_999_999, true),
+            "to keep soft deadlines, too, every wcet must shrink to 66.6 %"
+        );
+        assert!(scaling(1_000_000_000, false).contains("only just"));
     }
 }

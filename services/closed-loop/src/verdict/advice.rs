@@ -94,7 +94,8 @@ fn others(trials: &mut Trials<'_>, worst: Span, below: Span) -> Option<String> {
     if trials.system.tasks().len() > MOST_TASKS {
         return None;
     }
-    let body = longest_body(trials, below).map(|body| format!("a body of at most {body} passes"));
+    let body =
+        longest_body(trials, below).map(|body| format!("a body that keeps to a wcet of {body} passes"));
     let words: Vec<String> = body.into_iter().chain(least_period(trials, worst)).collect();
     (!words.is_empty()).then(|| words.join(", or "))
 }
@@ -148,10 +149,12 @@ fn least_period(trials: &mut Trials<'_>, worst: Span) -> Option<String> {
         *(if passes(middle * unit) { &mut long } else { &mut short }) = middle;
     }
     let told = Span::from_ns(long * unit);
-    let key = rhythm(one);
+    let (key, wcet) = (rhythm(one), worst.rounded_up());
     Some(match deadline == period {
-        true => format!("a {key} and deadline of {told}"),
-        false => format!("a {key} of {told} with a deadline of {}", relative(told.as_ns())),
+        true => format!("a {key} and deadline of {told} with a wcet of {wcet}"),
+        false => {
+            format!("a {key} of {told} with a deadline of {} and a wcet of {wcet}", relative(told.as_ns()))
+        }
     })
 }
 

@@ -617,14 +617,18 @@ fn advice_on_a_wcet_is_tried_before_it_is_given() {
     // Ten of 10 ms: longer than the period cannot be.
     let long = help(9_500, TWO);
     assert!(
-        long.starts_with("its jobs take longer than its deadline, 10 ms: a body of at most 9 ms passes"),
+        long.starts_with(
+            "its jobs take longer than its deadline, 10 ms: a body that keeps to a wcet of 9 ms passes"
+        ),
         "{long}"
     );
     assert!(long.contains("or a period and deadline of "), "{long}");
     // 9.2 ms and 2 ms of 20 ms do not fit below a's 9.2 ms of 10 ms.
     let tight = help(8_200, TWO);
     assert!(
-        tight.starts_with("raise wcet to 9.2 ms, and b misses in the proof; a body of at most 9 ms passes"),
+        tight.starts_with(
+            "raise wcet to 9.2 ms, and b misses in the proof; a body that keeps to a wcet of 9 ms passes"
+        ),
         "{tight}"
     );
     let soft = help(8_200, &TWO.replace("priority = 5", "priority = 5\nconstraint = \"soft\""));
@@ -660,7 +664,7 @@ fn calls_that_name_nothing_break_the_model() {
     let mut case = Case::new();
     case.outcome.as_mut().expect("one").tasks[1].unknown_names = 3;
     let closing = case.answers(Yes, No, Yes, 1);
-    assert!(closing.text.starts_with("model violated by b: 3 calls named no resource"), "{closing}");
+    assert!(closing.text.starts_with("model violated by b: 3 calls did nothing"), "{closing}");
 }
 
 #[test]

@@ -76,7 +76,7 @@ fn unknown_names(evidence: &Evidence<'_>) -> Option<String> {
     let task = super::answers::hard_outcomes(evidence).find(|task| task.unknown_names > 0)?;
     let (name, calls) = (&task.name, grouped(task.unknown_names));
     Some(format!(
-        "model violated by {name}: {calls} calls named no resource, link, request or mode that the file gives it"
+        "model violated by {name}: {calls} calls did nothing: they named what the file does not give it, or what does not go with what the job held"
     ))
 }
 
@@ -184,7 +184,7 @@ fn model_broken(evidence: &Evidence<'_>, answers: &Answers) -> Said {
         && let Some(text) = unknown_names(evidence)
     {
         let help =
-            "give the task a `[[task.section]]` of that resource, or correct the name (the notes have it)";
+            "correct the call, which the notes name, or give the task a `[[task.section]]` of that resource";
         return Said::new(text, help.to_owned());
     }
     let Some(found) = found else {
@@ -510,8 +510,9 @@ fn too_few(evidence: &Evidence<'_>, asked: &Asked, short: &super::answers::Uncov
         0 => format!("{} %", wanted / 10),
         tenth => format!("{}.{tenth} %", wanted / 10),
     };
-    let why =
-        short.reason.as_ref().map_or_else(String::new, |(reason, jobs)| format!(": {reason} ({jobs} jobs)"));
+    let why = short.reason.as_ref().map_or_else(String::new, |(reason, jobs)| {
+        format!(": {reason} ({jobs} job{})", if *jobs == 1 { "" } else { "s" })
+    });
     let text = format!(
         "{} judged in {} of {} jobs, {wanted} asked{why}{others}",
         short.task, short.judged, short.released
