@@ -73,6 +73,20 @@ impl Diagnostic {
         format!("{}\n{reason}\n{remedy}", path.as_deref().unwrap_or_default())
     }
 
+    /// As [`Diagnostic::key`], by where it stands: the path may have a name in it that was only tried.
+    pub(crate) fn key_by_place(&self) -> String {
+        let Parts { path, place, reason, remedy, .. } = &*self.0;
+        let Some(place) = place else {
+            return format!("{}\n{reason}\n{remedy}", path.as_deref().unwrap_or_default());
+        };
+        format!("{} {:?}\n{reason}\n{remedy}", place.text, place.range)
+    }
+
+    /// What is wrong.
+    pub(crate) fn reason(&self) -> &str {
+        &self.0.reason
+    }
+
     /// With places that a text has: one of text `none + n` becomes the `n`th of `instead`.
     pub(crate) fn within(mut self, none: usize, instead: &[Place]) -> Diagnostic {
         if let Some(place) = &self.0.place

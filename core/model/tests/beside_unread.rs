@@ -229,3 +229,38 @@ fn numbers_beyond_the_first_ones_may_be_meant() {
     ];
     assert_eq!(paths(&text.concat()), ["task.b.cpu", "task.c.section.#1.resource"]);
 }
+
+/// A name that cannot be read hides nothing of its own item.
+#[test]
+fn errors_of_an_item_are_told_beside_its_own_unreadable_name() {
+    let task = "[[task]]\nname = 7\ncpu = 0\nperiod = \"0 ms\"\nbcet = \"5 ms\"\nwcet = \"2 ms\"\ndeadline = \"1 ms\"\npriority = 1\n";
+    let reasons: Vec<String> = told(&with(task)).into_iter().map(|(_, reason)| reason).collect();
+    assert_eq!(reasons.len(), 4, "{reasons:?}");
+    assert!(reasons[1].contains("period is zero") && reasons[2].contains("bcet"), "{reasons:?}");
+    assert!(reasons[3].contains("deadline 1 ms is below the wcet"), "{reasons:?}");
+}
+
+/// Two values of one item that only fit each other in one way: that it could not be read makes nobody look for it in vain.
+#[test]
+fn an_item_that_is_not_read_is_there_all_the_same() {
+    let server = "[[task]]\nname = \"r\"\ncpu = 0\narrivals = [\"1 ms\"]\nwcet = \"1 ms\"\n\
+        [[server]]\nname = \"radio\"\ncpu = 0\nkind = \"deferable\"\ntasks = [\"r\"]\nbudget = \"2 ms\"\nperiod = \"10 ms\"\npriority = 50\n\
+        low_priority = \"nowhere\"\n\
+        [[mode]]\nname = \"m\"\nat = [\"40 ms\"]\n[[mode.server]]\nname = \"radio\"\nbudget = \"1 ms\"\nperiod = \"10 ms\"\n";
+    assert_eq!(paths(&with(server)), ["server.radio.kind", "server.radio.low_priority"]);
+}
+
+/// Where a section may begin is known from the others: durations of the file are tried, too.
+#[test]
+fn a_duration_that_cannot_be_read_may_be_one_of_the_file() {
+    let section = |from: &str| {
+        with(&format!(
+            "[[resource]]\nname = \"bus\"\n[[resource]]\nname = \"nope\"\n\
+             [[task]]\nname = \"c\"\ncpu = 0\nperiod = \"10 ms\"\nwcet = \"3 ms\"\npriority = 9\n\
+             [[task.section]]\nresource = \"nope\"\nfrom = {from}\nlength = \"1 ms\"\n\
+             [[task.section]]\nresource = \"bus\"\nfrom = \"1 ms\"\nlength = \"1 ms\"\n"
+        ))
+    };
+    assert_eq!(told(&section("\"2 ms\"")), []);
+    assert_eq!(told(&section("2")).len(), 1, "{:?}", told(&section("2")));
+}

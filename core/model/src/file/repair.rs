@@ -99,8 +99,8 @@ impl Reader {
             let mut found = Attempt::new(round, in_step, &names).read(root, &self.refused);
             found.retain(|one| !told.contains(&one.key()));
             if let Some(before) = common {
-                let before: BTreeSet<String> = before.iter().map(Diagnostic::key).collect();
-                found.retain(|one| before.contains(&one.key()));
+                let before: BTreeSet<String> = before.iter().map(Diagnostic::key_by_place).collect();
+                found.retain(|one| before.contains(&one.key_by_place()));
             }
             if found.is_empty() {
                 return;
@@ -171,7 +171,7 @@ impl<'n> Attempt<'n> {
             let silent: Vec<&Refused> = hidden.iter().chain(missing).collect();
             for one in reader.found {
                 let is_told = one.path().is_some_and(|path| silent.iter().all(|other| !other.holds(path)));
-                if is_told && seen.insert(one.key()) {
+                if is_told && seen.insert(one.key()) && !self.names.denies_an_item(&one) {
                     found.push(one);
                 }
             }
@@ -274,6 +274,10 @@ struct Names {
     numbers: Vec<i128>,
     /// Numbers of CPUs alone.
     cpus: Vec<i128>,
+    /// The least and the longest duration, and some of the file's.
+    spans: Vec<String>,
+    /// What the items of the file are called.
+    given: BTreeSet<String>,
 }
 
 impl Names {
@@ -295,7 +299,15 @@ impl Names {
             free,
             numbers: few.into_iter().collect(),
             cpus: cpus.into_iter().take(MOST_NUMBERS).collect(),
+            spans: spans_of(root),
+            given,
         }
+    }
+
+    /// Whether it says of an item of the file that there is none: it was only not read.
+    fn denies_an_item(&self, found: &Diagnostic) -> bool {
+        let denied = found.reason().strip_prefix("there is no ").and_then(|rest| rest.split('`').nth(1));
+        denied.is_some_and(|name| self.given.contains(name))
     }
 
     /// How many values of this kind are tried.
@@ -306,6 +318,7 @@ impl Names {
             Kind::IntegerOrWord(words) => 2 * words.len().max(self.numbers.len()),
             Kind::Integer | Kind::Cpus => self.numbers.len(),
             Kind::CpuList => 5,
+            Kind::Duration | Kind::Durations | Kind::Segments => self.spans.len(),
             _ => 2,
         }
     }
@@ -320,7 +333,7 @@ impl Names {
         };
         let integer =
             |turn: usize| Value::Integer(self.numbers.get(turn % self.numbers.len().max(1)).copied());
-        let span = || text(if is_odd { "18446744073709551615 ns" } else { "1 ns" });
+        let span = || text(&self.spans[turn % self.spans.len()]);
         let word = |words: &[&str]| words.get(turn % words.len().max(1)).map(|word| text(word));
         Some(match kind {
             Kind::Text if is_new => {
@@ -388,6 +401,28 @@ fn numbers_of(entry: &Entry, numbers: &mut BTreeSet<i128>, cpus: &mut BTreeSet<i
         }
     }
     of_node(&entry.key, &entry.node, numbers, cpus);
+}
+
+/// So many durations of a file are tried.
+const MOST_SPANS: usize = 6;
+
+/// The least and the longest duration, and of those of the file, in order, some that are as far apart as they may.
+fn spans_of(root: &Table) -> Vec<String> {
+    fn of_node(node: &Node, spans: &mut BTreeSet<horolog_time::Span>) {
+        match &node.value {
+            Value::Text(text) => spans.extend(text.parse::<horolog_time::Span>()),
+            Value::List(list) => list.iter().for_each(|node| of_node(node, spans)),
+            Value::Table(table) => table.entries.iter().for_each(|entry| of_node(&entry.node, spans)),
+            _ => {}
+        }
+    }
+    let mut spans = BTreeSet::new();
+    root.entries.iter().for_each(|entry| of_node(&entry.node, &mut spans));
+    let all: Vec<horolog_time::Span> = spans.into_iter().collect();
+    let few = all.len().min(MOST_SPANS);
+    let places = (0..few).map(|number| number * all.len().saturating_sub(1) / few.saturating_sub(1).max(1));
+    let own = places.map(|place| format!("{} ns", all[place].as_ns()));
+    ["1 ns".to_owned(), "18446744073709551615 ns".to_owned()].into_iter().chain(own).collect()
 }
 
 /// Every text that may be a name.
