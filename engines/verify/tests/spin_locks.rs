@@ -478,7 +478,7 @@ fn a_wrong_hand_over_is_found() {
     wrong.truncate(wake + 1);
     wrong.remove(waits);
     let said = found(&system, &wrong);
-    assert!(has(&said, Check::Resource, "for which b has waited longer"), "{said:?}");
+    assert!(has(&said, Check::Resource, "which was handed to b"), "{said:?}");
     // Its job has it a nanosecond late, or without having been woken.
     let mut late = right.clone();
     late.truncate(lock + 1);

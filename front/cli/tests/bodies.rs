@@ -59,6 +59,22 @@ fn left(place: &tempfile::TempDir) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
+/// A child that could not become another program calls exit, or crashes: the run is not the child.
+#[test]
+fn the_end_of_a_child_is_not_the_end_of_the_run() {
+    let Some(_alone) = real_time() else { return };
+    for how in ["exit(127)", "*(volatile int *)0 = 0"] {
+        let code = format!(
+            "#include <stdlib.h>\n#include <unistd.h>\nstatic int jobs;\nint step(void *job) {{ (void)job;\n\
+             if (jobs++ == 2 && fork() == 0) {{ execl(\"/nonexistent\", \"x\", (char *)0); {how}; }} return 0; }}\n"
+        );
+        let Some((place, file)) = with_code(&code, "") else { return };
+        let words = ["run", &file, "--for", "400ms", "--format", "json"];
+        let ended = Done::of(&mut with_journals(&place, words));
+        assert!(ended.no_panic().json()["ended_by"].is_null(), "{how}: {ended:?}");
+    }
+}
+
 /// What a body prints may lack the end of its line; the closing line has a line of its own all the same.
 #[test]
 fn an_unfinished_line_of_a_body_does_not_take_the_closing_line() {

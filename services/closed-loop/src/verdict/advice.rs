@@ -213,7 +213,11 @@ mod tests {
                 "{body}"
             );
             let told = least_period(trials, worst).expect("a period");
-            let spans: Vec<Span> = told
+            let (rest, wcet) = told.rsplit_once(" a wcet of ").expect("for this wcet");
+            assert_eq!(wcet, worst.rounded_up().to_string());
+            let spans: Vec<Span> = rest
+                .trim_end_matches(" with")
+                .trim_end_matches(" and")
                 .split(" with a deadline of ")
                 .map(|part| part[part.find(" of ").map_or(0, |at| at + 4)..].parse().expect("a time"))
                 .collect();
