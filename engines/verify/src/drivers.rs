@@ -182,6 +182,7 @@ impl Verifier {
     /// The device has answered: the job is ready again, behind its equals.
     pub(crate) fn awake(&mut self, record: &Record, task: usize) {
         let now = self.now;
+        self.check_awake(record, task);
         let Some(job) = self.head(record, task) else { return };
         let (state, blocked) = (job.state, std::mem::take(&mut job.blocked));
         let slept = job.slept_from.take().map(|from| now.saturating_sub(from));

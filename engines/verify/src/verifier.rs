@@ -276,10 +276,7 @@ impl Verifier {
             Kind::Suspend if record.extra == OF_RESOURCE => self.wait_for(record, task, cpu),
             Kind::Wake if record.extra == OF_RESOURCE => self.asks_again(record, task),
             Kind::Suspend => self.suspend(record, task, cpu),
-            Kind::Wake => {
-                self.check_awake(record, task);
-                self.awake(record, task);
-            }
+            Kind::Wake => self.awake(record, task),
             Kind::Miss => self.miss(record, task),
             Kind::Skip => self.skip(record, task),
             Kind::Enforcement => self.enforce(record, task, cpu),
@@ -549,10 +546,7 @@ impl Verifier {
         self.judge_publications();
         self.finish_decisions(&mut notes);
         self.end_spinning();
-        if damage.is_none() {
-            self.judge_handed();
-            self.judge_held();
-        }
+        self.judge_resources(damage.is_none());
         self.judge_unfinished();
         if damage.is_none() {
             self.judge_last_misses();

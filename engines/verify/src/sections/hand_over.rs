@@ -1,6 +1,6 @@
 //! Resources that are passed on: whose turn it is, who is woken for what, and what is held or waited for when a trace ends.
 
-use super::Resource;
+use super::{OF_RESOURCE, Resource};
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
 use horolog_model::Protocol;
@@ -92,11 +92,19 @@ impl Verifier {
         self.breach(cpu, self.now, late - allowed, false, "late hand-overs");
     }
 
+    /// What is held, and whose turn it is, when a trace ends that is whole.
+    pub(crate) fn judge_resources(&mut self, is_whole: bool) {
+        if is_whole && self.model.simulated {
+            self.judge_handed();
+            self.judge_held();
+        }
+    }
+
     /// A simulation ends: whose turn it was before has been handed what it waited for.
-    pub(crate) fn judge_handed(&mut self) {
+    fn judge_handed(&mut self) {
         for place in 0..self.resources.all.len() {
             let resource = &self.resources.all[place];
-            let is_late = self.model.simulated && resource.free_since < self.now;
+            let is_late = resource.free_since < self.now;
             let Some(task) = resource.handed.filter(|_| is_late) else { continue };
             let Some(job) = self.tasks[task].pending.front().map(|job| job.number) else { continue };
             let since = Span::from_ns(resource.free_since);
@@ -126,6 +134,9 @@ impl Verifier {
 
     /// A job is woken, and not for a resource: it does not wait for one.
     pub(crate) fn check_awake(&mut self, record: &Record, task: usize) {
+        if record.extra == OF_RESOURCE {
+            return;
+        }
         let waits = |resource: &&Resource| resource.waiting.iter().any(|waiting| waiting.task == task);
         let Some(resource) = self.resources.all.iter().find(waits) else { return };
         let message = format!(
@@ -138,9 +149,9 @@ impl Verifier {
     }
 
     /// A simulation ends: what is held then is not held for longer than the file says.
-    pub(crate) fn judge_held(&mut self) {
+    fn judge_held(&mut self) {
         for place in 0..self.resources.all.len() {
-            let Some(holder) = self.resources.all[place].holder.filter(|_| self.model.simulated) else {
+            let Some(holder) = self.resources.all[place].holder else {
                 continue;
             };
             let (task, number) = (holder.task, holder.job);
