@@ -2,6 +2,7 @@
 
 pub mod choices;
 pub mod conformance;
+pub mod drawn_offsets;
 pub mod driven_system;
 pub mod exhaustive;
 pub mod exhaustive_edf;

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
 use horolog_analysis::{Options, TermKind, analyze};
-use horolog_model::{Protocol, System, Task, file};
+use horolog_model::{Protocol, System, Task};
 use horolog_sim::{ExecutionChoice, Horizon, SimOptions, simulate};
+use horolog_testkit::drawn_offsets::{read, with_offsets, without_offsets};
 use horolog_testkit::{Random, explanations};
 use horolog_time::Span;
 use horolog_trace::NullSink;
@@ -46,22 +47,6 @@ fn draw(random: &mut Random) -> String {
         }
     }
     text
-}
-
-fn read(text: &str) -> System {
-    file::read(text, "s.toml", &[])
-        .map(|(system, _)| system)
-        .unwrap_or_else(|errors| panic!("{errors}\n{text}"))
-}
-
-fn without_offsets(text: &str) -> String {
-    text.replace("offset = \"OFFSET ns\"\n", "")
-}
-
-fn with_offsets(text: &str, most: u64, random: &mut Random) -> System {
-    let mut parts = text.split("OFFSET");
-    let first = parts.next().unwrap().to_owned();
-    read(&parts.fold(first, |text, part| format!("{text}{}{part}", random.below(most))))
 }
 
 fn number(task: &Task) -> i64 {

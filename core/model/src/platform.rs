@@ -65,11 +65,11 @@ pub struct Platform {
     pub timer_interrupt: Option<Span>,
     /// How late the machine may notice a release; `None` where the file gives none.
     pub release_latency: Option<Span>,
-    /// What a section on a spin lock costs beside what it executes.
+    /// What a section on a lock across processors costs beside what it executes.
     pub locking: LockCosts,
 }
 
-/// What the operations of a spin lock take; `None` where the file gives none (counts as zero).
+/// What the operations of a lock across processors take; `None` where the file gives none (counts as zero).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LockCosts {
     /// To ask for it: until the job has it, or waits in the queue.

@@ -33,18 +33,17 @@
 //! Sufficient, for preemptive tasks under fixed priorities without servers, devices or other protocols than the immediate ceiling beside them. Sources:
 //! the rules of `raj90` and `brandenburg11`; suspensions of others as jitter: `chen19`.
 
+mod answers;
+
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask, LONGEST_NS};
 use crate::error::AnalysisError;
-use crate::explain::{Explanation, Term, TermKind};
+use crate::explain::TermKind;
 use crate::fixed_priority::priority_of;
 use crate::hyperbolic_load::HyperbolicLoad;
 use crate::options::Options;
-use crate::result::{TaskVerdict, TestResult, Verdict};
 use crate::spin_locks::Delays;
-use crate::utilisation;
-use horolog_model::{CpuId, Preemption, Priority, Protocol, System, Task, TaskId};
-use horolog_time::Span;
+use horolog_model::{CpuId, Preemption, Priority, Protocol, System, Task};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -132,7 +131,7 @@ struct Member {
     requests: Vec<Request>,
     /// Its longest such section, ns.
     longest: u64,
-    /// The longest local section of a less important task that its release may find, by the place of its task, and the resource.
+    /// The longest local section of a less important task that its release may find: the number of that task, the resource, and the length.
     local: Option<(usize, usize, u64)>,
     /// The present bound.
     bound: Result<u64, Gap>,
@@ -256,48 +255,41 @@ impl<'a> Waits<'a> {
     fn find_ends_of_sections(&mut self, numbers: &[CpuId]) -> Result<(), AnalysisError> {
         for (cpu, &number) in numbers.iter().enumerate() {
             let delays = Delays::of(self.system, number)?;
-            let both = self.switches(cpu, 2);
-            // Of each resource that a task here uses, who may go first while it is held.
-            let mut ahead: BTreeMap<usize, Vec<(usize, u64)>> = BTreeMap::new();
+            // Of each resource that a task here uses, who may go first while it is held, and for how long.
+            let mut ahead: BTreeMap<usize, BTreeMap<usize, u64>> = BTreeMap::new();
             for &number in &self.local[cpu] {
                 for resource in self.members[number].requests.iter().map(|request| request.resource) {
                     ahead.entry(resource).or_insert_with(|| self.ahead_of(cpu, resource));
                 }
             }
-            let totals: BTreeMap<usize, u64> = ahead
-                .iter()
-                .map(|(&resource, ahead)| {
-                    let time = |sum: u64, &(_, longest): &(usize, u64)| {
-                        sum.saturating_add(longest).saturating_add(both)
-                    };
-                    (resource, ahead.iter().fold(0, time))
-                })
-                .collect();
+            let sum =
+                |times: &BTreeMap<usize, u64>| times.values().fold(0, |sum: u64, &ns| sum.saturating_add(ns));
+            let totals: BTreeMap<usize, u64> =
+                ahead.iter().map(|(&resource, times)| (resource, sum(times))).collect();
             for &number in &self.local[cpu] {
-                for request in 0..self.members[number].requests.len() {
-                    let Request { resource, length, .. } = self.members[number].requests[request];
-                    let own = ahead[&resource].iter().find(|(other, _)| *other == number);
-                    let own = own.map_or(0, |&(_, longest)| longest.saturating_add(both));
-                    let busy = length.saturating_add(totals[&resource] - own);
-                    let held = Some(busy).filter(|&ns| ns <= LONGEST_NS).and_then(|ns| delays.longest(ns));
-                    let held = held.and_then(|ns| ns.checked_add(self.latency));
-                    self.members[number].requests[request].held = held.filter(|&ns| ns <= LONGEST_NS);
+                for Request { resource, length, held } in &mut self.members[number].requests {
+                    let own = ahead[resource].get(&number).copied().unwrap_or(0);
+                    let busy = length.saturating_add(totals[resource].saturating_sub(own));
+                    let end = Some(busy).filter(|&ns| ns <= LONGEST_NS).and_then(|ns| delays.longest(ns));
+                    let noticed = end.and_then(|ns| ns.checked_add(self.latency));
+                    *held = noticed.filter(|&ns| ns <= LONGEST_NS);
                 }
             }
         }
         Ok(())
     }
 
-    /// The tasks of a processor that may go first while another one there holds a resource, each with its longest section on such.
-    fn ahead_of(&self, cpu: usize, resource: usize) -> Vec<(usize, u64)> {
+    /// The tasks of a processor that may go first while another one there holds a resource: each with its longest section on such, and two switches.
+    fn ahead_of(&self, cpu: usize, resource: usize) -> BTreeMap<usize, u64> {
         let own = self.ceiling(cpu, resource);
+        let both = self.cpus[cpu].context_switch.saturating_mul(2);
         let longest = |&number: &usize| {
             let requests = self.members[number].requests.iter();
             let others = requests.filter(|other| {
                 other.resource != resource
                     && (!self.by_importance || self.ceiling(cpu, other.resource) >= own)
             });
-            Some((number, others.map(|other| other.length).max()?))
+            Some((number, others.map(|other| other.length).max()?.saturating_add(both)))
         };
         self.local[cpu].iter().filter_map(longest).collect()
     }
@@ -307,10 +299,6 @@ impl<'a> Waits<'a> {
         let users = self.users.get(&resource).into_iter().flatten().map(|&number| &self.members[number]);
         let remote = users.clone().filter(|user| user.cpu != cpu).map(|user| user.priority.number()).max();
         remote.or_else(|| users.map(|user| user.priority.number()).max()).unwrap_or(i64::MIN)
-    }
-
-    fn switches(&self, cpu: usize, count: u64) -> u64 {
-        self.cpus[cpu].context_switch.saturating_mul(count)
     }
 
     /// The longest section on a local resource that may keep each task waiting.
@@ -526,179 +514,5 @@ impl<'a> Waits<'a> {
                 return Err(Gap::BeyondPeriod);
             }
         }
-    }
-}
-
-impl Gap {
-    fn words(self, waits: &Waits<'_>) -> String {
-        let (mut root, mut gap) = (None, self);
-        // Each step names another task, until one that has no bound by itself.
-        for _ in 0..waits.members.len() {
-            let Gap::RestsOn(other) = gap else { break };
-            let Err(next) = waits.members[other].bound else { break };
-            (root, gap) = (Some(other), next);
-        }
-        let why = match gap {
-            Self::BeyondPeriod => {
-                "no bound within its period is known, and a second job may be there after that"
-            }
-            Self::RestsOn(_) => "no bound of other tasks is known that it could rest on",
-            Self::Section => {
-                "a section that it waits for has no bound: what interrupts its processor takes all of it"
-            }
-            Self::Effort => "the effort allowed by the options ran out before a bound was found",
-        };
-        root.map_or_else(
-            || why.to_owned(),
-            |root| format!("rests on the response time of `{}`: {why}", waits.name(root)),
-        )
-    }
-}
-
-impl Waits<'_> {
-    fn task(&self, number: usize) -> &CpuTask {
-        let member = &self.members[number];
-        &self.cpus[member.cpu].tasks[member.place]
-    }
-
-    fn name(&self, number: usize) -> &str {
-        &self.task(number).name
-    }
-
-    /// The name of the test.
-    fn test(&self) -> (&'static str, &'static str) {
-        match self.by_importance {
-            true => ("fp-mpcp", "raj90"),
-            false => ("fp-fmlp-plus", "brandenburg11"),
-        }
-    }
-
-    /// The model of a processor.
-    pub(crate) fn model(&self, cpu: CpuId) -> Option<&CpuModel> {
-        self.cpus.iter().find(|model| model.cpu == cpu)
-    }
-
-    /// What a reader should know of the bounds.
-    pub(crate) fn note(&self) -> String {
-        let cpus: Vec<String> = self.cpus.iter().map(|model| model.cpu.0.to_string()).collect();
-        let locking = self.system.platform().locking.of_section().unwrap_or(Span::MAX);
-        let costs = match locking.is_zero() {
-            true => "what locking itself costs counts as nothing".to_owned(),
-            false => format!("locking itself makes each section longer by {locking}"),
-        };
-        format!(
-            "cpu {}: suspended waits, bounded together: every bound rests on those of the others, and none is above its period; \
-             {costs}; sensitivity is not explored",
-            cpus.join(", ")
-        )
-    }
-
-    /// What is found of the tasks of a processor, each with its id.
-    pub(crate) fn verdicts(&self, cpu: CpuId) -> Vec<(TaskId, TaskVerdict)> {
-        let here = (0..self.members.len()).filter(|&number| self.cpus[self.members[number].cpu].cpu == cpu);
-        here.map(|number| (self.task(number).id, self.verdict(number))).collect()
-    }
-
-    fn verdict(&self, number: usize) -> TaskVerdict {
-        let (member, task) = (&self.members[number], self.task(number));
-        let ((test, source), mut blocking) = (self.test(), 0_u64);
-        let (verdict, note) = match member.bound {
-            Ok(response) if task.deadline.is_none_or(|deadline| response <= deadline) => {
-                (Verdict::Meets, None)
-            }
-            Ok(_) => {
-                let why = "the bound is above the deadline and not known to be the least";
-                (Verdict::Unknown, Some(why.to_owned()))
-            }
-            Err(_) if self.is_overloaded(number) => {
-                let why = "tasks of this importance and above ask for more than the whole processor";
-                (Verdict::Misses, Some(why.to_owned()))
-            }
-            Err(gap) => (Verdict::Unknown, Some(gap.words(self))),
-        };
-        let x = member.bound.map_or(0, |response| response - member.jitter);
-        let counted = self.parts(number, x, &mut { u64::MAX }, &mut |part| {
-            let is_less_important =
-                matches!(part.kind, TermKind::BlockingBoosted | TermKind::BlockingSection);
-            blocking = blocking.saturating_add(if is_less_important { part.time } else { 0 });
-        });
-        let is_known = counted.is_ok() && member.bound.is_ok();
-        TaskVerdict {
-            name: task.name.clone(),
-            cpu: self.cpus[member.cpu].cpu,
-            served_by: None,
-            verdict,
-            response: member.bound.ok().map(Span::from_ns),
-            deadline: task.deadline.map(Span::from_ns),
-            test,
-            exact: verdict == Verdict::Misses,
-            source,
-            blocking: is_known.then(|| Span::from_ns(blocking)),
-            allowed_segment: None,
-            tests: vec![TestResult {
-                test,
-                verdict,
-                response: member.bound.ok().map(Span::from_ns),
-                exact: verdict == Verdict::Misses,
-                source,
-                note,
-            }],
-            witness: None,
-            slack: None,
-            remedies: Vec::new(),
-        }
-    }
-
-    /// Whether the tasks of this importance and above, without costs, ask for more than their processor.
-    fn is_overloaded(&self, number: usize) -> bool {
-        let (cpu, own) = (self.members[number].cpu, self.members[number].priority.number());
-        let above = self.local[cpu].iter().map(|&other| &self.members[other]);
-        let above = above.filter(|member| member.priority.number() >= own);
-        let shares = above.map(|member| (self.cpus[cpu].tasks[member.place].bare_wcet, member.separation));
-        self.task(number).deadline.is_some() && utilisation::compare_with_one(shares).is_gt()
-    }
-
-    /// Where the bound of a task comes from.
-    pub(crate) fn explain(&self, id: TaskId) -> Option<Explanation> {
-        let number = (0..self.members.len()).find(|&number| self.task(number).id == id)?;
-        let (member, task) = (&self.members[number], self.task(number));
-        let mut explanation = Explanation::unresolved(&task.name, self.test().0);
-        let response = match member.bound {
-            Ok(response) => response,
-            Err(gap) => {
-                explanation.reason = Some(gap.words(self));
-                return Some(explanation);
-            }
-        };
-        let mut terms: Vec<Term> = Vec::new();
-        let mut tell = |part: Part| {
-            let who = match part.kind {
-                TermKind::OwnWork => None,
-                TermKind::Outside => Some(self.cpus[member.cpu].names_of_interferences(self.system)),
-                _ => part.who.map(|who| self.name(who).to_owned()),
-            };
-            let resource = part.resource.map(|resource| self.system.resources()[resource].name.clone());
-            let is_same = |term: &&mut Term| {
-                matches!(part.kind, TermKind::ContextSwitches | TermKind::TimerInterrupts)
-                    && term.kind == part.kind
-            };
-            let count = Some(part.count).filter(|_| part.kind != TermKind::Outside);
-            let time = Span::from_ns(part.time);
-            match terms.iter_mut().find(is_same) {
-                Some(term) => {
-                    term.time = Span::from_ns(term.time.as_ns().saturating_add(part.time));
-                    term.count = term.count.zip(count).map(|(one, other)| one.saturating_add(other));
-                }
-                None => terms.push(Term { kind: part.kind, who, resource, count, time }),
-            }
-        };
-        self.parts(number, response - member.jitter, &mut { u64::MAX }, &mut tell).ok()?;
-        let jitter = self.system.task(id).jitter.as_ns();
-        tell(Part { kind: TermKind::Jitter, who: None, resource: None, count: 1, time: jitter });
-        let late = member.jitter - jitter;
-        tell(Part { kind: TermKind::ReleaseDelay, who: None, resource: None, count: 1, time: late });
-        terms.retain(|term| !term.time.is_zero());
-        (explanation.response, explanation.terms) = (Some(Span::from_ns(response)), terms);
-        Some(explanation)
     }
 }

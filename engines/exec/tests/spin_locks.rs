@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ms, run_bodies_or_skip, run_or_skip, two_cpus, us};
+use common::{ms, run_bodies_or_skip, run_or_skip, two_cpus, us, with_exclusive_bodies};
 use horolog_exec::{Executive, RunOptions};
 use horolog_model::{System, TaskId, file};
 use horolog_trace::{Kind, Record};
@@ -124,32 +124,10 @@ fn bodies_exclude_each_other_across_processors() {
             1_000 + 7 * index,
         );
     }
-    let inside = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
-    let (wrong, count) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let mut executive = Executive::new(read(&text)).options(RunOptions::for_span(ms(700)));
-    for name in names {
-        let (inside, wrong, count) = (inside.clone(), wrong.clone(), count.clone());
-        executive = executive.body(name, move |job| {
-            for (place, resource) in ["a", "b"].into_iter().enumerate() {
-                let is_known = job.lock(resource);
-                let before = inside[place].fetch_add(1, Ordering::SeqCst);
-                for _ in 0..2_000 {
-                    std::hint::spin_loop();
-                }
-                let after = inside[place].fetch_sub(1, Ordering::SeqCst);
-                let is_ended = job.is_run_over();
-                // A second one is refused while the job holds this one, and it stays what it was.
-                let has_both = job.lock(if place == 0 { "b" } else { "a" });
-                let is_right = is_known && !has_both && before == 0 && after == 1 && job.unlock(resource);
-                // At the very end of a run nobody gets a lock any more.
-                wrong.fetch_add(u64::from(!is_right && !is_ended), Ordering::Relaxed);
-                count.fetch_add(1, Ordering::Relaxed);
-            }
-        });
-    }
+    let executive = Executive::new(read(&text)).options(RunOptions::for_span(ms(700)));
+    let (executive, sections) = with_exclusive_bodies(executive, &names);
     let Some(result) = run_bodies_or_skip(executive) else { return };
-    assert_eq!(wrong.load(Ordering::Relaxed), 0);
-    assert!(count.load(Ordering::Relaxed) > 1_000, "{}", count.load(Ordering::Relaxed));
+    sections.check("spin locks");
     let spins = result.records.iter().filter(|record| record.kind == Kind::Spin).count();
     assert!(spins > 20, "{spins}");
     // A job of each processor holds or waits at most.

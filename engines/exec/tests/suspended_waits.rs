@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ms, run_bodies_or_skip, two_cpus};
+use common::{ms, run_bodies_or_skip, two_cpus, with_exclusive_bodies};
 use horolog_exec::{Executive, RunOptions};
 use horolog_model::{System, file};
 use horolog_trace::{Kind, Record};
@@ -89,32 +89,10 @@ fn check(system: &System, by_importance: bool, records: &[Record]) -> u64 {
 
 fn bodies_exclude_each_other(protocol: &str, cpus: (u32, u32)) -> Option<u64> {
     let system = read(&text(protocol, cpus));
-    let inside = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
-    let (wrong, count) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let mut executive = Executive::new(system.clone()).options(RunOptions::for_span(ms(700)));
-    for name in NAMES {
-        let (inside, wrong, count) = (inside.clone(), wrong.clone(), count.clone());
-        executive = executive.body(name, move |job| {
-            for (place, resource) in ["a", "b"].into_iter().enumerate() {
-                let is_known = job.lock(resource);
-                let before = inside[place].fetch_add(1, Ordering::SeqCst);
-                for _ in 0..2_000 {
-                    std::hint::spin_loop();
-                }
-                let after = inside[place].fetch_sub(1, Ordering::SeqCst);
-                let is_ended = job.is_run_over();
-                // A second one is refused while the job holds this one, and it stays what it was.
-                let has_both = job.lock(if place == 0 { "b" } else { "a" });
-                let is_right = is_known && !has_both && before == 0 && after == 1 && job.unlock(resource);
-                // At the very end of a run nobody gets a lock any more.
-                wrong.fetch_add(u64::from(!is_right && !is_ended), Ordering::Relaxed);
-                count.fetch_add(1, Ordering::Relaxed);
-            }
-        });
-    }
+    let executive = Executive::new(system.clone()).options(RunOptions::for_span(ms(700)));
+    let (executive, sections) = with_exclusive_bodies(executive, &NAMES);
     let result = run_bodies_or_skip(executive)?;
-    assert_eq!(wrong.load(Ordering::Relaxed), 0, "{protocol}");
-    assert!(count.load(Ordering::Relaxed) > 1_000, "{protocol}: {}", count.load(Ordering::Relaxed));
+    sections.check(protocol);
     let is_lost = result.records.iter().any(|record| record.kind == Kind::Lost);
     assert!(!is_lost, "{protocol}: records are lost");
     Some(check(&system, protocol == "mpcp", &result.records))

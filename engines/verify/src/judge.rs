@@ -154,7 +154,7 @@ impl Verifier {
         }
     }
 
-    /// Tells of a simulated job that is not done where it has executed longer already than the file says, in its segment or in all.
+    /// Tells of a simulated job that is not done where it has executed longer already than the file says, in its segment, in a section or in all.
     fn ask_simulated_so_far(&mut self, task: usize, cpu: usize, place: usize) {
         let mut job = self.tasks[task].pending[place].clone();
         if !self.model.simulated || job.points_missing {
@@ -177,8 +177,9 @@ impl Verifier {
                 taken,
                 wcet,
             ));
-            self.judge_segments(task, cpu, &job, executed);
         }
+        job.excesses.extend(self.excesses_of_open_sections(task, &job));
+        self.judge_segments(task, cpu, &job, executed);
         let wcet = self.model.tasks[task].wcet;
         // By the records it had the processor for so long, switches included.
         let slack = self.part_slack(cpu, (job.arrival, self.now), job.switches);

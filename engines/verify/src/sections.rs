@@ -479,20 +479,34 @@ impl Verifier {
     }
 
     /// A section takes no longer than the file says; judged with its job.
-    fn check_length(
+    fn check_length(&mut self, holder: Holder, place: usize, now: (u64, u64, u64)) {
+        let excess = self.excess_of_section(holder, place, now);
+        if let Some(job) = self.tasks[holder.task].pending.front_mut() {
+            job.excesses.extend(excess);
+        }
+    }
+
+    /// The sections in which a job that is not done has been for too long already.
+    pub(crate) fn excesses_of_open_sections(&mut self, task: usize, job: &Job) -> Vec<Excess> {
+        let now = (job.executed, job.interrupted, job.switches);
+        let holders =
+            self.resources.all.iter().enumerate().filter_map(|(place, it)| Some((place, it.holder?)));
+        let its = holders.filter(|(_, holder)| (holder.task, holder.job) == (task, job.number));
+        let its: Vec<(usize, Holder)> = its.collect();
+        its.into_iter().filter_map(|(place, holder)| self.excess_of_section(holder, place, now)).collect()
+    }
+
+    /// By how much a section is too long whose job has executed, was interrupted and got the processor so often by now.
+    fn excess_of_section(
         &mut self,
         Holder { task, since, so_far, .. }: Holder,
         place: usize,
         now: (u64, u64, u64),
-    ) {
-        let Some(length) = self.longest_section(task, place) else { return };
+    ) -> Option<Excess> {
+        let length = self.longest_section(task, place)?;
         let taken = (now.0.saturating_sub(so_far.0), now.1.saturating_sub(so_far.1));
         let switches = now.2.saturating_sub(so_far.2);
-        let excess =
-            self.check_part(task, Part::Section(place), (Some(since), switches), taken, Some(length));
-        if let Some(job) = self.tasks[task].pending.front_mut() {
-            job.excesses.extend(excess);
-        }
+        self.check_part(task, Part::Section(place), (Some(since), switches), taken, Some(length))
     }
 
     /// What an excess was in, for its message.

@@ -546,7 +546,7 @@ impl Verifier {
         self.judge_publications();
         self.finish_decisions(&mut notes);
         self.end_spinning();
-        self.judge_resources(damage.is_none());
+        self.judge_handed(damage.is_none());
         self.judge_unfinished();
         if damage.is_none() {
             self.judge_last_misses();

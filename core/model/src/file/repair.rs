@@ -136,6 +136,17 @@ impl Refused {
     }
 }
 
+/// Whether it says that there is no item of a name, and one of that name was only not read.
+fn denies_an_unread_item(found: &Diagnostic, unread: &[&Refused]) -> bool {
+    let denied = found.reason().strip_prefix("there is no ").and_then(|rest| rest.split('`').nth(1));
+    let Some(denied) = denied else { return false };
+    let is_of = |refused: &&Refused| {
+        let below = refused.path.split_once('.').and_then(|(_, rest)| rest.strip_prefix(denied));
+        below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    unread.iter().any(is_of)
+}
+
 /// The file with a value in each place where none could be read.
 struct Attempt<'n> {
     round: usize,
@@ -170,8 +181,9 @@ impl<'n> Attempt<'n> {
             let missing = open.iter().filter(|one| one.is_missing);
             let silent: Vec<&Refused> = hidden.iter().chain(missing).collect();
             for one in reader.found {
-                let is_told = one.path().is_some_and(|path| silent.iter().all(|other| !other.holds(path)));
-                if is_told && seen.insert(one.key()) && !self.names.denies_an_item(&one) {
+                let is_told = one.path().is_some_and(|path| silent.iter().all(|other| !other.holds(path)))
+                    && !denies_an_unread_item(&one, &silent);
+                if is_told && seen.insert(one.key()) {
                     found.push(one);
                 }
             }
@@ -276,8 +288,6 @@ struct Names {
     cpus: Vec<i128>,
     /// The least and the longest duration, and some of the file's.
     spans: Vec<String>,
-    /// What the items of the file are called.
-    given: BTreeSet<String>,
 }
 
 impl Names {
@@ -300,14 +310,7 @@ impl Names {
             numbers: few.into_iter().collect(),
             cpus: cpus.into_iter().take(MOST_NUMBERS).collect(),
             spans: spans_of(root),
-            given,
         }
-    }
-
-    /// Whether it says of an item of the file that there is none: it was only not read.
-    fn denies_an_item(&self, found: &Diagnostic) -> bool {
-        let denied = found.reason().strip_prefix("there is no ").and_then(|rest| rest.split('`').nth(1));
-        denied.is_some_and(|name| self.given.contains(name))
     }
 
     /// How many values of this kind are tried.

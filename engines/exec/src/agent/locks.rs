@@ -4,6 +4,7 @@
 use super::driver::{Driver, HERE};
 use crate::queued_locks::Came;
 use crate::spin_locks::Asks;
+use horolog_model::TaskId;
 use horolog_sched::{Grant, Rejected};
 use horolog_trace::Kind;
 
@@ -84,44 +85,56 @@ impl Driver {
         }
     }
 
-    /// The job of `seat` locks a resource that was taken, or that processors hand to each other: whether it has it now, and else it waits. An error where
-    /// its thread is not the one that runs, or has to come again.
-    pub(crate) fn lock(&mut self, seat: usize, now: u64, resource: usize) -> Result<bool, Rejected> {
-        let task = self.threads.seats[seat].shared.id;
-        if self.threads.current != Some(seat) {
-            return self.threads.count_rejected(Err(Rejected::NotRunning));
+    /// The job of `seat` locks a resource of one processor that was taken: it has it now, or waits. Nothing, where its thread is not the one that runs.
+    pub(crate) fn lock(&mut self, seat: usize, now: u64, resource: usize) {
+        let Some(task) = self.asks(seat) else { return };
+        let told = self.core.tell(HERE, now).lock(task, resource as u32);
+        if let Ok(has_it) = self.threads.count_rejected(told) {
+            self.note_request(seat, now, resource, has_it);
         }
-        let run = self.threads.run.clone();
-        let has_it = if run.locks.queued.is_one(resource) {
-            if self.core.machine().waits_for(task).is_some() {
-                // It is in the queue already.
-                return Ok(false);
-            }
-            match run.locks.queued.request(resource, task, now) {
-                Came::TooEarly => return Err(Rejected::NotRunning),
-                Came::Done(has_it) => {
-                    let mut tell = self.core.tell(HERE, now);
-                    let told = match has_it {
-                        true => tell.lock(task, resource as u32).map(|_| ()),
-                        false => tell.spin(task, resource as u32),
-                    };
-                    self.threads.count_rejected(told)?;
-                    has_it
-                }
-            }
-        } else {
-            let told = self.core.tell(HERE, now).lock(task, resource as u32);
-            self.threads.count_rejected(told)?
+    }
+
+    /// The job of `seat` asks for a resource that processors hand to each other: it has it now, or waits. Nothing, where its thread is not the one that
+    /// runs, or has to come again.
+    pub(crate) fn request(&mut self, seat: usize, now: u64, resource: usize) {
+        let Some(task) = self.asks(seat) else { return };
+        if self.core.machine().waits_for(task).is_some() {
+            // It is in the queue already.
+            return;
+        }
+        let Came::Done(has_it) = self.threads.run.locks.queued.request(resource, task, now) else { return };
+        let mut tell = self.core.tell(HERE, now);
+        let told = match has_it {
+            true => tell.lock(task, resource as u32).map(|_| ()),
+            false => tell.spin(task, resource as u32),
         };
-        let job = self.threads.seats[seat].backlog.front().map_or(0, |job| job.number);
+        // The queue has it by now, whatever the machine says.
+        let _ = self.threads.count_rejected(told);
+        self.note_request(seat, now, resource, has_it);
+    }
+
+    /// Whose job asks from `seat`, where its thread is the one that runs.
+    fn asks(&mut self, seat: usize) -> Option<TaskId> {
+        let runs = if self.threads.current == Some(seat) { Ok(()) } else { Err(Rejected::NotRunning) };
+        self.threads.count_rejected(runs).ok()?;
+        Some(self.threads.seats[seat].shared.id)
+    }
+
+    /// The job of `seat` has a resource that it asked for, or is suspended until it may ask again or is handed it.
+    fn note_request(&mut self, seat: usize, now: u64, resource: usize, has_it: bool) {
+        let job = self.job_in(seat);
         if has_it {
-            run.locks.set(resource, Some(task));
+            self.threads.run.locks.set(resource, Some(self.threads.seats[seat].shared.id));
             self.threads.record(seat, Kind::Lock, now, job, resource as u64, 0);
         } else {
             self.threads.seats[seat].suspended = true;
             self.threads.record(seat, Kind::Suspend, now, job, resource as u64, OF_RESOURCE);
         }
-        Ok(has_it)
+    }
+
+    /// The number of the oldest job of a seat.
+    fn job_in(&self, seat: usize) -> u64 {
+        self.threads.seats[seat].backlog.front().map_or(0, |job| job.number)
     }
 
     /// The job of `seat` lets go of a resource. Who waited, for it or for another one that was free, asks again.
@@ -140,18 +153,16 @@ impl Driver {
 
     /// The job of `seat` lets go of a resource that processors hand to each other; `how` as the record's `extra` has it. Whether it has to come again.
     pub(crate) fn hand_on(&mut self, seat: usize, now: u64, resource: usize, how: u64) -> bool {
-        let task = self.threads.seats[seat].shared.id;
-        let run = self.threads.run.clone();
+        let (task, locks) = (self.threads.seats[seat].shared.id, &self.threads.run.locks);
         // Whoever has it next says so itself, and may do that at once.
-        run.locks.set(resource, None);
-        let Came::Done(next) = run.locks.queued.release(resource, task, now) else {
-            run.locks.set(resource, Some(task));
+        locks.set(resource, None);
+        let Came::Done(next) = locks.queued.release(resource, task, now) else {
+            locks.set(resource, Some(task));
             return true;
         };
         let told = self.core.tell(HERE, now).unlock(task, resource as u32).map(|_| ());
         let _ = self.threads.count_rejected(told);
-        let job = self.threads.seats[seat].backlog.front().map_or(0, |job| job.number);
-        self.threads.record(seat, Kind::Unlock, now, job, resource as u64, how);
+        self.threads.record(seat, Kind::Unlock, now, self.job_in(seat), resource as u64, how);
         if let Some(grant) = next {
             self.has_now(grant, now);
         }
@@ -160,8 +171,7 @@ impl Driver {
 
     /// Tells the machine what other processors have handed to jobs of this one.
     pub(super) fn follow_grants(&mut self, now: u64) {
-        let run = self.threads.run.clone();
-        while let Some(grant) = run.locks.queued.next_handed(self.threads.cpu, now) {
+        while let Some(grant) = self.threads.run.locks.queued.next_handed(self.threads.cpu, now) {
             self.has_now(grant, now);
         }
     }
@@ -173,7 +183,7 @@ impl Driver {
         self.threads.run.locks.set(resource as usize, Some(task));
         let seat = self.threads.seat_of[task.index()];
         self.threads.seats[seat].suspended = false;
-        let job = self.threads.seats[seat].backlog.front().map_or(0, |job| job.number);
+        let job = self.job_in(seat);
         self.threads.record(seat, Kind::Wake, now, job, resource.into(), OF_RESOURCE);
         self.threads.record(seat, Kind::Lock, now, job, resource.into(), 0);
     }

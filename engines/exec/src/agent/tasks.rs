@@ -267,8 +267,10 @@ impl Runtime for Driven<'_> {
                 return 0;
             }
             let seat = self.seat;
-            let (_, parks) =
-                self.agent.pass(seat, Cause::Other, |driver, now| driver.lock(seat, now, resource));
+            let (_, parks) = self.agent.pass(seat, Cause::Other, |driver, now| match is_local {
+                true => driver.lock(seat, now, resource),
+                false => driver.request(seat, now, resource),
+            });
             // Where it had to wait, it asks again once it is chosen.
             if parks && !wait_for_grant(self.agent, task) || locks.holder(resource) == Some(task.id) {
                 return 0;

@@ -1,12 +1,14 @@
 //! Small systems for the tests on real threads.
 #![allow(dead_code, unreachable_pub)] // each test file uses a part of it
 
-use horolog_exec::{RunOptions, RunResult};
+use horolog_exec::{Executive, RunOptions, RunResult};
 use horolog_model::{
     Arrival, CpuId, Cpus, Draft, ExecutionTimes, OverrunPolicy, Platform, Preemption, Priority, SegmentGraph,
     System, Task,
 };
 use horolog_time::Span;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub fn ms(ms: u64) -> Span {
     Span::from_ns(ms * 1_000_000)
@@ -109,4 +111,47 @@ pub fn two_cpus() -> Option<(u32, u32)> {
         return None;
     }
     Some((first, last))
+}
+
+/// What the bodies of [`with_exclusive_bodies`] have seen.
+#[derive(Clone, Default)]
+pub struct Sections {
+    inside: Arc<[AtomicU64; 2]>,
+    wrong: Arc<AtomicU64>,
+    count: Arc<AtomicU64>,
+}
+
+impl Sections {
+    /// Thousands of sections, and never two jobs in one resource.
+    pub fn check(&self, what: &str) {
+        assert_eq!(self.wrong.load(Ordering::Relaxed), 0, "{what}");
+        let count = self.count.load(Ordering::Relaxed);
+        assert!(count > 1_000, "{what}: {count}");
+    }
+}
+
+/// Every task of these names locks `a` and then `b` in each job, looks whether another one is inside, and whether a second lock is refused.
+pub fn with_exclusive_bodies(mut executive: Executive, names: &[&str]) -> (Executive, Sections) {
+    let sections = Sections::default();
+    for &name in names {
+        let Sections { inside, wrong, count } = sections.clone();
+        executive = executive.body(name, move |job| {
+            for (place, resource) in ["a", "b"].into_iter().enumerate() {
+                let is_known = job.lock(resource);
+                let before = inside[place].fetch_add(1, Ordering::SeqCst);
+                for _ in 0..2_000 {
+                    std::hint::spin_loop();
+                }
+                let after = inside[place].fetch_sub(1, Ordering::SeqCst);
+                let is_ended = job.is_run_over();
+                // A second one is refused while the job holds this one, and it stays what it was.
+                let has_both = job.lock(if place == 0 { "b" } else { "a" });
+                let is_right = is_known && !has_both && before == 0 && after == 1 && job.unlock(resource);
+                // At the very end of a run nobody gets a lock any more.
+                wrong.fetch_add(u64::from(!is_right && !is_ended), Ordering::Relaxed);
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    (executive, sections)
 }

@@ -1,4 +1,4 @@
-//! Resources that are passed on: whose turn it is, who is woken for what, and what is held or waited for when a trace ends.
+//! Resources that are passed on: whose turn it is, who is woken for what, and what is waited for when a trace ends.
 
 use super::{OF_RESOURCE, Resource};
 use crate::result::{Check, Class};
@@ -92,16 +92,11 @@ impl Verifier {
         self.breach(cpu, self.now, late - allowed, false, "late hand-overs");
     }
 
-    /// What is held, and whose turn it is, when a trace ends that is whole.
-    pub(crate) fn judge_resources(&mut self, is_whole: bool) {
-        if is_whole && self.model.simulated {
-            self.judge_handed();
-            self.judge_held();
+    /// A simulation ends, of which nothing is cut off: whose turn it was before has been handed what it waited for.
+    pub(crate) fn judge_handed(&mut self, is_whole: bool) {
+        if !is_whole || !self.model.simulated {
+            return;
         }
-    }
-
-    /// A simulation ends: whose turn it was before has been handed what it waited for.
-    fn judge_handed(&mut self) {
         for place in 0..self.resources.all.len() {
             let resource = &self.resources.all[place];
             let is_late = resource.free_since < self.now;
@@ -146,33 +141,5 @@ impl Verifier {
             resource.name
         );
         self.waiting_finding(task, record.job, message);
-    }
-
-    /// A simulation ends: what is held then is not held for longer than the file says.
-    fn judge_held(&mut self) {
-        for place in 0..self.resources.all.len() {
-            let Some(holder) = self.resources.all[place].holder else {
-                continue;
-            };
-            let (task, number) = (holder.task, holder.job);
-            let Some(most) = self.longest_section(task, place) else { continue };
-            let job = self.tasks[task].pending.front().filter(|job| job.number == number);
-            let Some(job) = job else { continue };
-            let interrupted = job.interrupted.saturating_sub(holder.so_far.1);
-            let executed = job.executed.saturating_sub(holder.so_far.0).saturating_sub(interrupted);
-            let cpu = self.model.tasks[task].cpu;
-            let switches = job.switches.saturating_sub(holder.so_far.2);
-            if executed <= most.saturating_add(self.part_slack(cpu, (holder.since, self.now), switches)) {
-                continue;
-            }
-            let message = format!(
-                "{} job {number} still holds {} at the end, in which it has executed for {}, and takes at most {}",
-                self.name_of(task),
-                self.resources.name(place),
-                Span::from_ns(executed),
-                Span::from_ns(most)
-            );
-            self.resource_finding(task, number, message);
-        }
     }
 }

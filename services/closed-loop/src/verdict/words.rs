@@ -76,7 +76,7 @@ fn unknown_names(evidence: &Evidence<'_>) -> Option<String> {
     let task = super::answers::hard_outcomes(evidence).find(|task| task.unknown_names > 0)?;
     let (name, calls) = (&task.name, grouped(task.unknown_names));
     Some(format!(
-        "model violated by {name}: {calls} calls did nothing: they named what the file does not give it, or what does not go with what the job held"
+        "model violated by {name}: {calls} calls did nothing: the file gives it nothing of that name, or the lock does not nest with one that it held"
     ))
 }
 
@@ -482,8 +482,9 @@ fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said 
 
 /// Why the first task that is not proved has no bound, by the test that knows most.
 fn of_first_task_without_bound(evidence: &Evidence<'_>) -> Option<String> {
-    let open = evidence.proof?.tasks.iter().filter(|task| task.verdict == TaskWord::Unknown);
-    open.filter(|task| task.response.is_none() && task.served_by.is_none())
+    let is_open = |task: &&TaskVerdict| task.verdict == TaskWord::Unknown && task.response.is_none();
+    hard_verdicts(evidence, evidence.proof?)
+        .filter(is_open)
         .find_map(|task| Some(format!("{}: {}", task.name, task.tests.first()?.note.as_ref()?)))
 }
 
