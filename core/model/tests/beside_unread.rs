@@ -240,7 +240,7 @@ fn errors_of_an_item_are_told_beside_its_own_unreadable_name() {
     assert!(reasons[3].contains("deadline 1 ms is below the wcet"), "{reasons:?}");
 }
 
-/// Two values of one item that only fit each other in one way: that it could not be read makes nobody look for it in vain.
+/// Two values of one item that only fit each other in one way: an item that was not read is not told as missing.
 #[test]
 fn an_item_that_is_not_read_is_there_all_the_same() {
     let server = "[[task]]\nname = \"r\"\ncpu = 0\narrivals = [\"1 ms\"]\nwcet = \"1 ms\"\n\

@@ -62,7 +62,7 @@ fn nothing_that_knows_one_processor_alone_answers() {
         let error = cpu_model::CpuModel::new(&system, CpuId(cpu)).expect_err("no test begins");
         assert!(error.to_string().contains("wait, suspended, for other processors"), "{error}");
     }
-    cpu_model::CpuModel::new(&system, CpuId(2)).expect("it waits for nobody");
+    cpu_model::CpuModel::new(&system, CpuId(2)).expect("it shares nothing");
     let analysis = analyze(&system, &Options::default()).expect("it is known");
     certify(&system, &analysis, &Options::default()).expect_err("the checker does not know sections");
 }

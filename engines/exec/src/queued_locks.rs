@@ -220,6 +220,6 @@ mod tests {
         assert_eq!(locks.release(MAP, C, 9), Came::TooEarly);
         assert_eq!(locks.release(MAP, C, 11), Came::Done(None));
         assert_eq!(locks.request(MAP, A, 11), Came::TooEarly);
-        assert_eq!(locks.request(MAP, A, 12), Came::Done(true), "nobody was put into the queue before");
+        assert_eq!(locks.request(MAP, A, 12), Came::Done(true), "the earlier request was not queued");
     }
 }

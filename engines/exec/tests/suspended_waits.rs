@@ -61,7 +61,7 @@ fn check(system: &System, by_importance: bool, records: &[Record]) -> u64 {
             Kind::Lock => {
                 let one = &mut seen[record.value as usize];
                 assert_eq!(one.holder.replace(record.task), None, "{record:?}");
-                // Whoever has not waited finds it free, and nobody waiting.
+                // A job that has not waited finds it free, and no other job waits.
                 assert_eq!(one.next.take().unwrap_or(record.task), record.task, "{record:?}");
             }
             Kind::Unlock => {
@@ -107,9 +107,9 @@ fn jobs_of_two_processors_have_it_in_the_order_of_the_protocol() {
     }
 }
 
-/// All users on one processor: a holder comes before all others there, so nobody ever finds it taken.
+/// All users on one processor: a holder comes before all others there, so no job finds it taken.
 #[test]
-fn on_one_processor_nobody_waits() {
+fn on_one_processor_no_job_waits() {
     let Some((first, _)) = two_cpus() else { return };
     for protocol in ["mpcp", "fmlp-plus"] {
         let Some(waits) = bodies_exclude_each_other(protocol, (first, first)) else { return };
@@ -117,7 +117,7 @@ fn on_one_processor_nobody_waits() {
     }
 }
 
-/// A job that never unlocks keeps nobody from ever getting it: its end lets go.
+/// A job that never unlocks lets go at its end.
 #[test]
 fn what_a_job_leaves_locked_is_handed_on() {
     let Some(cpus) = two_cpus() else { return };

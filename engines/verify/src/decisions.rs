@@ -124,7 +124,7 @@ impl Decisions {
             compared.push(Compared::new(undecided.clone()));
             let is_idle = own.tasks_on(cpu).next().is_none() && own.servers_on(cpu).next().is_none();
             if is_idle && own.clusters().is_empty() {
-                // Nobody is ever chosen there, and every machine is as large as the system.
+                // No job is chosen there, and every machine is as large as the system.
                 continue;
             }
             if let Some(why) = undecided {

@@ -99,7 +99,7 @@ fn who_is_woken_waits_for_that() {
     let mut wrong = right.clone();
     wrong[wake].value = 1;
     assert!(!found(&system, &wrong).is_empty());
-    // Beside the right one, a wake-up for what nobody has asked for.
+    // Beside the right one, a wake-up for a resource that no job has asked for.
     let mut wrong = right.clone();
     wrong.insert(wake, Record { value: 1, ..right[wake] });
     assert!(says(&found(&system, &wrong), "is woken for other, for which it does not wait"));
@@ -182,7 +182,7 @@ fn a_hand_over_that_is_noticed_late_is_the_machines() {
 
 /// A server on the processor, and a job that cannot be preempted released when the resource is handed over.
 #[test]
-fn servers_beside_a_hand_over_accuse_nobody() {
+fn servers_beside_a_hand_over_are_no_wrong_decisions() {
     let task = |name: &str, cpu: u32, at: u32, rest: &str| {
         format!("[[task]]\nname = \"{name}\"\ncpu = {cpu}\narrivals = [\"{at} ns\"]\n{rest}")
     };

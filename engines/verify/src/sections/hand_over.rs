@@ -58,7 +58,7 @@ impl Verifier {
         self.resources.all[place].handed = next.map(|it| it.task);
     }
 
-    /// A job that is suspended is handed a resource of several processors: it is its turn, and nobody else may lock it now.
+    /// A job that is suspended is handed a resource of several processors: it is its turn, and no other job may lock it now.
     fn check_turn(&mut self, record: &Record, task: usize, place: usize) {
         let resource = &mut self.resources.all[place];
         if !resource.protocol.boosts() {
