@@ -308,7 +308,7 @@ impl Verifier {
             self.resource_finding(task, record.job, message);
         } else if let Some(other) = handed {
             let message = format!("{locks}, which was handed to {}", self.name_of(other));
-            self.waiting_finding(task, record.job, message);
+            self.turn_finding(task, record.job, message);
         } else if let Some((next, other)) = next.filter(|&(next, _)| next != task) {
             let next = self.name_of(next);
             let message = if is_spin_lock || protocol.boosts() {

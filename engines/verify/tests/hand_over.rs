@@ -180,6 +180,19 @@ fn a_hand_over_that_is_noticed_late_is_the_machines() {
     assert!(is_late(&late) && !others(&late), "{late:?}");
 }
 
+/// In a run, too, the records have the order of the queue: a wrong turn is no doubt.
+#[test]
+fn a_wrong_turn_in_a_run_is_another_schedule() {
+    let of = |recorded: &str, judged: &str| {
+        let found = in_a_run(&three(judged), &simulated(&three(recorded)));
+        let turns = found.into_iter().filter(|(_, text)| text.contains("comes first"));
+        turns.map(|(class, _)| class).collect::<Vec<_>>()
+    };
+    assert_eq!(of("mpcp", "fmlp-plus"), [Class::ScheduleDiffers]);
+    assert_eq!(of("fmlp-plus", "mpcp"), [Class::ScheduleDiffers]);
+    assert_eq!((of("mpcp", "mpcp"), of("fmlp-plus", "fmlp-plus")), (vec![], vec![]));
+}
+
 /// A server on the processor, and a job that cannot be preempted released when the resource is handed over.
 #[test]
 fn servers_beside_a_hand_over_are_no_wrong_decisions() {

@@ -58,6 +58,13 @@ impl Verifier {
         self.resources.all[place].handed = next.map(|it| it.task);
     }
 
+    /// A resource of several processors has gone to a job whose turn it was not. In a run its records have the order of the queue, so the schedule is
+    /// not that of the protocol.
+    pub(super) fn turn_finding(&mut self, task: usize, job: u64, message: String) {
+        let class = if self.model.simulated { Class::ModelViolated } else { Class::ScheduleDiffers };
+        self.job_finding(class, Check::Resource, task, job, message, None);
+    }
+
     /// A job that is suspended is handed a resource of several processors: it is its turn, and no other job may lock it now.
     fn check_turn(&mut self, record: &Record, task: usize, place: usize) {
         let resource = &mut self.resources.all[place];
@@ -69,7 +76,7 @@ impl Verifier {
             "{} job {} is handed {}, for which {} comes first",
             self.model.tasks[task].name, record.job, resource.name, self.model.tasks[next].name
         );
-        self.waiting_finding(task, record.job, message);
+        self.turn_finding(task, record.job, message);
     }
 
     /// A job notices that it was handed a resource so long after it was free: as late as a release may be noticed.
