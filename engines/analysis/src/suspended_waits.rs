@@ -328,15 +328,16 @@ impl<'a> Waits<'a> {
 
     /// The least fixed point of all bounds together.
     fn solve(&mut self, options: &Options) {
-        let mut effort = options.effort;
+        // One that takes too long to find leaves that of the others alone.
+        let mut efforts = vec![options.for_each_of(self.members.len()).effort; self.members.len()];
         let mut is_done = false;
         while !is_done {
             is_done = true;
-            for number in 0..self.members.len() {
+            for (number, effort) in efforts.iter_mut().enumerate() {
                 if self.members[number].bound.is_err() {
                     continue;
                 }
-                let bound = self.bound_of(number, &mut effort);
+                let bound = self.bound_of(number, effort);
                 is_done &= bound == self.members[number].bound;
                 self.members[number].bound = bound;
             }

@@ -8,6 +8,8 @@ use crate::utilisation;
 use horolog_model::{CpuId, TaskId};
 use horolog_time::Span;
 
+const OVERLOADED: &str = "tasks of this importance and above that share nothing across processors ask for more than the whole processor";
+
 impl Gap {
     fn words(self, waits: &Waits<'_>) -> String {
         let (mut root, mut gap) = (None, self);
@@ -89,10 +91,7 @@ impl Waits<'_> {
                 let why = "the bound is above the deadline and not known to be the least";
                 (Verdict::Unknown, Some(why.to_owned()))
             }
-            Err(_) if self.is_overloaded(number) => {
-                let why = "tasks of this importance and above ask for more than the whole processor";
-                (Verdict::Misses, Some(why.to_owned()))
-            }
+            Err(_) if self.is_overloaded(number) => (Verdict::Misses, Some(OVERLOADED.to_owned())),
             Err(gap) => (Verdict::Unknown, Some(gap.words(self))),
         };
         let x = member.bound.map_or(0, |response| response - member.jitter);
@@ -128,11 +127,15 @@ impl Waits<'_> {
         }
     }
 
-    /// Whether the tasks of this importance and above, without costs, ask for more than their processor.
+    /// Whether the tasks of this importance and above that never wait for other processors, without costs, ask for more than theirs. One that waits
+    /// may be held back for ever, and takes nothing then; one that is boosted may go before others instead of missing.
     fn is_overloaded(&self, number: usize) -> bool {
         let (cpu, own) = (self.members[number].cpu, self.members[number].priority.number());
+        if !self.members[number].requests.is_empty() {
+            return false;
+        }
         let above = self.local[cpu].iter().map(|&other| &self.members[other]);
-        let above = above.filter(|member| member.priority.number() >= own);
+        let above = above.filter(|member| member.priority.number() >= own && member.requests.is_empty());
         let shares = above.map(|member| (self.cpus[cpu].tasks[member.place].bare_wcet, member.separation));
         self.task(number).deadline.is_some() && utilisation::compare_with_one(shares).is_gt()
     }
@@ -145,7 +148,9 @@ impl Waits<'_> {
         let response = match member.bound {
             Ok(response) => response,
             Err(gap) => {
-                explanation.reason = Some(gap.words(self));
+                let is_overloaded = self.is_overloaded(number);
+                explanation.reason =
+                    Some(if is_overloaded { OVERLOADED.to_owned() } else { gap.words(self) });
                 return Some(explanation);
             }
         };
