@@ -234,6 +234,25 @@ fn what_rests_on_a_deadline_that_is_not_proven_is_taken_back() {
     assert_eq!(late.devices[0].verdict, Verdict::Unknown);
 }
 
+/// A more important task that waits for too long comes to few of its jobs, and the one below it to all of its own.
+#[test]
+fn a_task_that_waits_for_a_device_overloads_nothing() {
+    let verdict = |wait: &str| {
+        let text = format!(
+            "[system]\nname = \"s\"\n[[task]]\nname = \"h\"\nperiod = \"10 ms\"\nwcet = \"6 ms\"\npriority = 9\n\
+             [[task]]\nname = \"i\"\nperiod = \"40 ms\"\nwcet = \"17 ms\"\npriority = 3\n\
+             [[device]]\nname = \"disk\"\nclass = \"closed\"\nservice = \"interrupt\"\nseparation = \"1 ms\"\ncost = \"1 us\"\n\
+             latency = \"40 ms\"\n{wait}"
+        );
+        let (system, _) = horolog_model::file::read(&text, "s.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+        analyze(&system, &Options::default()).unwrap().tasks[1].verdict
+    };
+    let request = "[[request]]\nname = \"read\"\ntask = \"h\"\ndevice = \"disk\"\nafter = \"3 ms\"\nmode = \"synchronous\"\n";
+    // Simulated for 4 s: 100 jobs of `i`, at most 23 ms.
+    assert_eq!(verdict(request), Verdict::Unknown);
+    assert_eq!(verdict(&request.replace("synchronous", "asynchronous")), Verdict::Misses);
+}
+
 #[test]
 fn waits_without_a_bound_are_refused_with_the_remedy() {
     for edit in [

@@ -540,7 +540,10 @@ pub(crate) fn bare_overload(cpu: &CpuModel, level: &Level<'_>, index: usize) -> 
         ArrivalCurve::Periodic { separation, .. } => Some((task.bare_wcet, separation)),
         ArrivalCurve::Listed { .. } => None,
     };
-    let shares = cpu.tasks.iter().filter(counts).filter_map(share);
+    // Another one that waits for a device may come to so few jobs that it leaves enough.
+    let others =
+        cpu.tasks.iter().enumerate().filter(|(place, task)| *place == index || task.waiting.is_none());
+    let shares = others.map(|(_, task)| task).filter(counts).filter_map(share);
     utilisation::compare_with_one(shares).is_gt()
 }
 
