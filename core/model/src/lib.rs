@@ -66,7 +66,7 @@ pub use mode::{LeftOver, Mode, SecondRequest, ServerChange, TakesEffect, TaskCha
 pub use platform::{CpuId, Cpus, LockCosts, Platform, PlatformCosts};
 pub use priority::{Priority, PriorityAssignment};
 pub use request::{Request, RequestKind, RequestMode};
-pub use resource::{AtExhaustion, Border, Protocol, Resource, Section, SpinLevel, SpinPriority};
+pub use resource::{Access, AtExhaustion, Border, Protocol, Resource, Section, SpinLevel, SpinPriority};
 pub use scheduler::{Cluster, Order, TimeTable, Window};
 pub use segments::{Segment, SegmentGraph, SegmentId};
 pub use server::{

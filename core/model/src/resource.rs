@@ -30,6 +30,21 @@ pub enum Protocol {
     /// Across processors: who finds it taken is suspended, first in, first out. The holder's priority is boosted above all of its
     /// processor; among holders the order of the requests decides (the partitioned FMLP+).
     FmlpPlus,
+    /// A spin lock across processors for readers and writers: first in, first out, and readers that follow each other hold it together. Who waits or
+    /// holds is not preempted.
+    TaskFair,
+    /// The same, but phases of readers and of single writers alternate: a reader waits for one writer at most.
+    PhaseFair,
+}
+
+/// Whether a section changes what its resource guards.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Access {
+    /// It may: no other job holds the resource meanwhile.
+    #[default]
+    Write,
+    /// It only reads: others that read may hold the resource, too.
+    Read,
 }
 
 /// At which priority jobs of a processor spin for resources under [`Protocol::Fslm`].
@@ -84,6 +99,8 @@ pub struct Section {
     pub from: Span,
     /// How much it executes until it unlocks, above zero.
     pub length: Span,
+    /// Whether others may hold the resource meanwhile: the same in all of a task's sections on it.
+    pub access: Access,
 }
 
 /// Where a section begins or ends, counted by what a job has executed.
@@ -144,7 +161,7 @@ pub(crate) fn spin_ceiling(tasks: &[Task], resources: &[Resource], cpu: CpuId) -
 
 impl Protocol {
     /// The words of the system file.
-    pub const WORDS: [&'static str; 9] = [
+    pub const WORDS: [&'static str; 11] = [
         "ceiling",
         "msrp",
         "fslm",
@@ -154,9 +171,11 @@ impl Protocol {
         "none",
         "mpcp",
         "fmlp-plus",
+        "task-fair",
+        "phase-fair",
     ];
 
-    const ALL: [Protocol; 9] = [
+    const ALL: [Protocol; 11] = [
         Self::Ceiling,
         Self::Msrp,
         Self::Fslm,
@@ -166,6 +185,8 @@ impl Protocol {
         Self::None,
         Self::Mpcp,
         Self::FmlpPlus,
+        Self::TaskFair,
+        Self::PhaseFair,
     ];
 
     /// Whether it serialises jobs of several processors.
@@ -177,7 +198,13 @@ impl Protocol {
     /// Whether jobs of several processors spin while they wait for it.
     #[must_use]
     pub const fn spins(self) -> bool {
-        matches!(self, Self::Msrp | Self::Fslm)
+        matches!(self, Self::Msrp | Self::Fslm) || self.tells_readers()
+    }
+
+    /// Whether jobs that read hold it together.
+    #[must_use]
+    pub const fn tells_readers(self) -> bool {
+        matches!(self, Self::TaskFair | Self::PhaseFair)
     }
 
     /// Whether jobs of several processors are suspended while they wait for it, and have a boosted priority while they hold it.
@@ -218,6 +245,8 @@ impl Protocol {
             Self::None => "none",
             Self::Mpcp => "mpcp",
             Self::FmlpPlus => "fmlp-plus",
+            Self::TaskFair => "task-fair",
+            Self::PhaseFair => "phase-fair",
         }
     }
 
@@ -225,6 +254,32 @@ impl Protocol {
     #[must_use]
     pub fn from_word(word: &str) -> Option<Protocol> {
         Self::ALL.into_iter().find(|it| it.word() == word)
+    }
+}
+
+impl Access {
+    /// The words of the system file.
+    pub const WORDS: [&'static str; 2] = ["write", "read"];
+
+    /// The word of the system file.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Read => "read",
+        }
+    }
+
+    /// What a word of the system file names.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Access> {
+        [Self::Write, Self::Read].into_iter().find(|it| it.word() == word)
+    }
+
+    /// Whether others that read may hold the resource, too.
+    #[must_use]
+    pub const fn is_read(self) -> bool {
+        matches!(self, Self::Read)
     }
 }
 
@@ -287,7 +342,8 @@ mod tests {
     use super::*;
 
     fn section(from: u64, length: u64) -> Section {
-        Section { resource: "bus".to_owned(), from: Span::from_ns(from), length: Span::from_ns(length) }
+        let (from, length) = (Span::from_ns(from), Span::from_ns(length));
+        Section { resource: "bus".to_owned(), from, length, access: Access::Write }
     }
 
     #[test]

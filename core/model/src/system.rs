@@ -287,6 +287,15 @@ impl System {
         }
     }
 
+    /// Whether the jobs of a task only read what a resource guards, by its place in [`System::resources`], so that others that read may hold
+    /// it, too.
+    #[must_use]
+    pub fn only_reads(&self, task: TaskId, resource: usize) -> bool {
+        let Some(resource) = self.parts.resources.get(resource) else { return false };
+        let own = &self.task(task).sections;
+        own.iter().any(|section| section.resource == resource.name && section.access.is_read())
+    }
+
     /// Whether jobs of several processors are serialised by spin locks.
     #[must_use]
     pub fn has_spin_locks(&self) -> bool {

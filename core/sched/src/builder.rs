@@ -556,6 +556,7 @@ impl<'a> MachineBuilder<'a> {
                 waits_for: NONE,
                 wait: 0,
                 spins_for: NONE,
+                shares: NONE,
                 kept_at: u64::MAX,
                 is_taken_out: false,
                 jobs: 0,

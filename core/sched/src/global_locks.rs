@@ -2,7 +2,8 @@
 //! important job first.
 //!
 //! The machine of a processor learns of its own jobs alone that they wait, hold and let go. The queue belongs to the world. A [`Grant`] is
-//! what leaves it: the resource has passed to the job that has waited longest, on whatever processor that is.
+//! what leaves it: the resource has passed to the job that has waited longest, on whatever processor that is. Jobs that read may hold a
+//! resource together (decision 0023).
 
 use horolog_model::{Priority, Protocol, System, TaskId};
 use std::collections::VecDeque;
@@ -30,9 +31,59 @@ pub struct GlobalLocks {
 struct Queue {
     is_global: bool,
     suspends: bool,
-    by_priority: bool,
-    holder: Option<TaskId>,
-    waiting: VecDeque<TaskId>,
+    order: QueueOrder,
+    /// The jobs that hold it, and behind them those that wait.
+    line: VecDeque<Request>,
+    /// So many of the line hold it: one, or some that read.
+    holders: usize,
+    /// By task, whether its jobs only read; empty where no job does.
+    readers: Box<[bool]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    task: TaskId,
+    reads: bool,
+}
+
+/// Before whom of those that wait a request comes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum QueueOrder {
+    /// Before nobody.
+    #[default]
+    Fifo,
+    /// Before those that are less important.
+    ByPriority,
+    /// One that reads comes before every writer but the first of the line, and those that wait for that one, too, go with it.
+    PhaseFair,
+}
+
+impl Queue {
+    /// Where a request joins the line.
+    fn place_of(&self, request: Request, priorities: &[i64]) -> usize {
+        let of = |request: &Request| priorities[request.task.index()];
+        match self.order {
+            QueueOrder::ByPriority if self.holders > 0 => {
+                let waiting = self.line.range(self.holders..);
+                self.holders + waiting.take_while(|other| of(other) >= of(&request)).count()
+            }
+            QueueOrder::PhaseFair if request.reads => {
+                let Some(writer) = self.line.iter().position(|other| !other.reads) else {
+                    return self.line.len();
+                };
+                writer + 1 + self.line.range(writer + 1..).take_while(|other| other.reads).count()
+            }
+            _ => self.line.len(),
+        }
+    }
+
+    /// How many of the line may hold the resource: its first, or those that read at its head.
+    fn may_hold(&self) -> usize {
+        match self.line.front() {
+            Some(first) if first.reads => self.line.iter().take_while(|it| it.reads).count(),
+            first => usize::from(first.is_some()),
+        }
+    }
 }
 
 impl GlobalLocks {
@@ -44,9 +95,23 @@ impl GlobalLocks {
         let queue = |resource: &horolog_model::Resource| {
             let is_global = resource.protocol.is_global();
             let users = system.tasks().iter().filter(|task| is_global && uses(task, &resource.name)).count();
-            let by_priority = resource.protocol == Protocol::Mpcp;
-            let suspends = resource.protocol.boosts();
-            Queue { is_global, suspends, by_priority, holder: None, waiting: VecDeque::with_capacity(users) }
+            let order = match resource.protocol {
+                Protocol::Mpcp => QueueOrder::ByPriority,
+                Protocol::PhaseFair => QueueOrder::PhaseFair,
+                _ => QueueOrder::Fifo,
+            };
+            let place = system.find_resource(&resource.name).unwrap_or(usize::MAX);
+            let only_reads = |task| system.only_reads(task, place);
+            let readers =
+                resource.protocol.tells_readers().then(|| system.task_ids().map(only_reads).collect());
+            Queue {
+                is_global,
+                suspends: resource.protocol.boosts(),
+                order,
+                line: VecDeque::with_capacity(users),
+                holders: 0,
+                readers: readers.unwrap_or_default(),
+            }
         };
         let priority = |task: &horolog_model::Task| task.priority.map_or(i64::MIN, Priority::number);
         GlobalLocks {
@@ -73,21 +138,24 @@ impl GlobalLocks {
     pub fn request(&mut self, resource: u32, task: TaskId) -> bool {
         let priorities = &self.priorities;
         let Some(queue) = self.queues.get_mut(resource as usize) else { return false };
-        if queue.holder.is_none() {
-            queue.holder = Some(task);
-            return true;
-        }
-        let own = priorities[task.index()];
-        let behind = queue.waiting.partition_point(|other| priorities[other.index()] >= own);
-        let place = if queue.by_priority { behind } else { queue.waiting.len() };
-        queue.waiting.insert(place, task);
-        false
+        let reads = queue.readers.get(task.index()).is_some_and(|&reads| reads);
+        let place = queue.place_of(Request { task, reads }, priorities);
+        queue.line.insert(place, Request { task, reads });
+        let has_it = place < queue.may_hold();
+        queue.holders += usize::from(has_it);
+        has_it
     }
 
-    /// The holder lets go of a resource; who has it now, where somebody waited.
-    pub fn release(&mut self, resource: u32) -> Option<Grant> {
-        let queue = self.queues.get_mut(resource as usize)?;
-        queue.holder = queue.waiting.pop_front();
-        queue.holder.map(|task| Grant { task, resource })
+    /// The job of a task lets go of a resource; `grant` is told who has it since then, in the order of the line.
+    pub fn release(&mut self, resource: u32, task: TaskId, mut grant: impl FnMut(Grant)) {
+        let Some(queue) = self.queues.get_mut(resource as usize) else { return };
+        let own = queue.line.iter().take(queue.holders).position(|it| it.task == task);
+        let Some(own) = own else { return };
+        queue.line.remove(own);
+        let (before, now) = (queue.holders, queue.may_hold());
+        queue.holders = now;
+        for request in queue.line.range(before - 1..now) {
+            grant(Grant { task: request.task, resource });
+        }
     }
 }

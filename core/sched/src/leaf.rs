@@ -54,6 +54,8 @@ pub(crate) struct Leaf {
     pub(crate) wait: u64,
     /// The spin lock that its oldest job waits for, or [`crate::dispatcher::NONE`].
     pub(crate) spins_for: u32,
+    /// The lock for readers and writers that its oldest job holds, or [`crate::dispatcher::NONE`].
+    pub(crate) shares: u32,
     /// When its job last kept the processor beyond its window at a preemption point, ns.
     pub(crate) kept_at: u64,
     /// In a cluster, whether a mode has taken the processor from its job since the last choice.

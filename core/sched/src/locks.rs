@@ -45,6 +45,9 @@ pub(crate) struct Resource {
     pub(crate) boost: Option<Boost>,
     /// Whether nothing preempts its holder.
     pub(crate) keeps: bool,
+    /// Whether several jobs may hold it, those that read: each leaf says whether its own job does ([`crate::leaf::Leaf::shares`]), and `holder`
+    /// is nobody.
+    pub(crate) is_shared: bool,
     /// Whether its holder has the priority of the most important job that waits.
     pub(crate) inherits: bool,
     /// Under the original ceiling, the tasks that use it: while it is held no job gets another such resource that is not more important than
@@ -153,7 +156,7 @@ impl Machine {
         if !leaf.begun || leaf.blocked {
             return Err(Rejected::NotRunning);
         }
-        if lock.holder == task.0 {
+        if lock.holder == task.0 || leaf.shares == resource {
             return Err(Rejected::Held);
         }
         if lock.spins.is_some() {
@@ -178,7 +181,10 @@ impl Machine {
         if lock.holder != NONE || !has_waited && leaf.spins_for != NONE {
             return Err(Rejected::Held);
         }
-        (lock.holder, leaf.spins_for) = (task.0, NONE);
+        // Who may hold a shared lock together is what the queue of all processors says.
+        *(if lock.is_shared { &mut leaf.shares } else { &mut lock.holder }) =
+            if lock.is_shared { resource } else { task.0 };
+        leaf.spins_for = NONE;
         leaf.count_held(lock.finishes, true);
         let node = leaf.node;
         self.processors[usize::from(leaf.processor)].held += u32::from(!has_waited);
@@ -229,7 +235,7 @@ impl Machine {
             self.locks.resources[resource as usize].waiting.push_back(task.0);
             return self.block(task, now);
         }
-        if lock.holder == task.0 || leaf.spins_for != NONE {
+        if lock.holder == task.0 || leaf.shares != NONE || leaf.spins_for != NONE {
             return Err(Rejected::Held);
         }
         leaf.spins_for = resource;
@@ -241,12 +247,12 @@ impl Machine {
     pub(crate) fn unlock(&mut self, task: TaskId, resource: u32, now: Instant) -> Result<(), Rejected> {
         self.leaves.get(task.index()).ok_or(Rejected::Unknown)?;
         let lock = self.locks.resources.get_mut(resource as usize).ok_or(Rejected::Unknown)?;
-        if lock.holder != task.0 {
+        let leaf = &mut self.leaves[task.index()];
+        if lock.holder != task.0 && leaf.shares != resource {
             return Err(Rejected::NotHeld);
         }
-        lock.holder = NONE;
+        *(if leaf.shares == resource { &mut leaf.shares } else { &mut lock.holder }) = NONE;
         let finishes = lock.finishes;
-        let leaf = &mut self.leaves[task.index()];
         leaf.count_held(finishes, false);
         let (node, goes_on) = (leaf.node, leaf.finishes > 0 || !leaf.preemptible);
         let processor = &mut self.processors[usize::from(leaf.processor)];
@@ -350,7 +356,7 @@ impl Machine {
             self.processors[usize::from(leaf.processor)].held -= 1;
         }
         for resource in (0..self.locks.resources.len() as u32).rev() {
-            if self.locks.resources[resource as usize].holder == task.0 {
+            if self.is_held_by(resource, task) {
                 let told = self.unlock(task, resource, now);
                 debug_assert_eq!(told, Ok(()));
             }
@@ -373,7 +379,16 @@ impl Machine {
         self.locks.resources.len()
     }
 
-    /// Whose job holds a resource of the system.
+    /// Whether the oldest job of a task holds a resource of the system.
+    #[must_use]
+    pub fn is_held_by(&self, resource: u32, task: TaskId) -> bool {
+        let is_holder = |lock: &Resource| lock.holder == task.0;
+        let shares = |leaf: &crate::leaf::Leaf| leaf.shares == resource && resource != NONE;
+        self.locks.resources.get(resource as usize).is_some_and(is_holder)
+            || self.leaves.get(task.index()).is_some_and(shares)
+    }
+
+    /// Whose job holds a resource of the system, which no jobs hold together.
     ///
     /// # Panics
     /// Where there is no such resource.
@@ -590,6 +605,9 @@ impl Machine {
             let own = self.locks.spin_at.get(usize::from(leaf.processor)).copied();
             return Some(own.filter(|_| spins_low).unwrap_or(BEFORE_ALL));
         }
+        if leaf.shares != NONE {
+            return Some(BEFORE_ALL);
+        }
         if leaf.holds == 0 {
             return None;
         }
@@ -681,10 +699,14 @@ impl Machine {
 
     /// What is kept of resources, computed anew.
     pub(crate) fn check_locks(&self) -> Result<(), String> {
-        let held = |task: u32| self.locks.resources.iter().filter(move |lock| lock.holder == task);
+        let held = |task: u32| {
+            let of = |(_, lock): (u32, &'_ Resource)| lock.finishes;
+            let held = (0..).zip(&self.locks.resources);
+            held.filter(move |&(resource, _)| self.is_held_by(resource, TaskId(task))).map(of)
+        };
         for (task, leaf) in self.leaves.iter().enumerate() {
             let (holds, finishes) =
-                (held(task as u32).count(), held(task as u32).filter(|it| it.finishes).count());
+                (held(task as u32).count(), held(task as u32).filter(|&finishes| finishes).count());
             if (leaf.holds as usize, leaf.finishes as usize) != (holds, finishes) {
                 return Err(format!("task {task}: it holds {holds} resources"));
             }

@@ -114,7 +114,7 @@ impl Tell<'_> {
     /// The job of `task` locks a resource; whether it has it, and else it is suspended until it may ask again.
     pub fn lock(&mut self, task: TaskId, resource: u32) -> Result<bool, Rejected> {
         self.on(EventKind::Lock { task, resource })?;
-        let has_it = self.machine.holder(resource) == Some(task);
+        let has_it = self.machine.is_held_by(resource, task);
         if !has_it {
             self.left(task);
         }

@@ -74,7 +74,10 @@ fn unbounded(system: &System, cpu: CpuId) -> Option<&Resource> {
     let held = sections.filter_map(|section| system.find_resource(&section.resource));
     let is_known = |protocol: &Protocol| match system.policy() {
         Policy::FixedPriority => true,
-        Policy::Edf => matches!(protocol, Protocol::Ceiling | Protocol::NonPreemptive | Protocol::Msrp),
+        Policy::Edf => match protocol {
+            Protocol::Ceiling | Protocol::NonPreemptive => true,
+            other => other.spins() && *other != Protocol::Fslm,
+        },
         _ => false,
     };
     held.map(|resource| &system.resources()[resource]).find(|resource| !is_known(&resource.protocol))

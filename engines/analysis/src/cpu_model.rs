@@ -450,7 +450,7 @@ impl CpuTask {
         let held = |section: &horolog_model::Section| {
             let (from, length) = (section.from.as_ns(), section.length.as_ns());
             let resource = *resources.get(section.resource.as_str())?;
-            let spin = spinning.wait(resource);
+            let spin = spinning.wait(resource, section.access);
             let locking = spin.map_or(0, |_| spinning.locking);
             Some(Held {
                 resource,

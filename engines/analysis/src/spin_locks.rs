@@ -1,7 +1,8 @@
 //! Spin locks across processors (decision 0018): how long a request waits, and what a section of a less important task costs others.
 //!
 //! The queue of a resource is first in, first out, and of each other processor one request at most stands in it. A job that holds the
-//! resource is preempted by nothing but the kernel itself. So a request from processor k spins at most
+//! resource is preempted by nothing but the kernel itself. So a request from processor k spins at most (locks that tell readers from writers:
+//! [`queue`])
 //!
 //! ```text
 //! spin(k, q) = sum over processors m ≠ k of max { L_m(length) : sections on q of tasks on m }
@@ -15,11 +16,14 @@
 //! has no costs L_m(c) is c. Sources: `gai01` for waiting and sections that nothing preempts; for a spin priority
 //! below the highest `afshar16`, with the term that [`crate::fixed_priority::sections`] adds to it.
 
+mod queue;
+
+use self::queue::{Longest, longest_wait};
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::LONGEST_NS;
 use crate::error::AnalysisError;
 use crate::hyperbolic_load::HyperbolicLoad;
-use horolog_model::{CpuId, Preemption, Protocol, System, Task};
+use horolog_model::{Access, CpuId, Preemption, Protocol, System, Task};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// At which priority the jobs of a processor spin for a resource.
@@ -31,10 +35,10 @@ pub(crate) enum SpinsAt {
     Priority(horolog_model::Priority),
 }
 
-/// How long requests of one processor wait at most, by the place of the resource.
+/// How long requests of one processor wait at most, by the place of the resource and what they do with it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spinning {
-    waits: BTreeMap<usize, (u64, SpinsAt)>,
+    waits: BTreeMap<(usize, Access), (u64, SpinsAt)>,
     /// E, what locking costs in each section, ns.
     pub(crate) locking: u64,
 }
@@ -50,36 +54,43 @@ impl Spinning {
         let mut spinning = Spinning { locking, ..Spinning::default() };
         let mut delays: BTreeMap<CpuId, Delays> = BTreeMap::new();
         for resource in resources_of(system, cpu) {
-            let mut longest: BTreeMap<CpuId, u64> = BTreeMap::new();
+            let mut others: BTreeMap<CpuId, Longest> = BTreeMap::new();
             for task in system.tasks().iter().filter(|task| task.cpu != cpu) {
                 for section in
                     task.sections.iter().filter(|it| system.find_resource(&it.resource) == Some(resource))
                 {
-                    let most = longest.entry(task.cpu).or_default();
-                    *most = (*most).max(section.length.as_ns());
+                    let other = others.entry(task.cpu).or_default();
+                    let most = if section.access.is_read() { &mut other.read } else { &mut other.write };
+                    *most = (*most).max(Some(section.length.as_ns()));
                 }
             }
-            let mut wait = 0_u64;
-            for (other, length) in longest {
+            let too_long = || {
+                let name = &system.resources()[resource].name;
+                AnalysisError::overflow(format!("resource.{name}"), "the wait for it")
+            };
+            for (&other, longest) in &mut others {
                 let delays = match delays.entry(other) {
                     std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
                     std::collections::btree_map::Entry::Vacant(new) => new.insert(Delays::of(system, other)?),
                 };
-                let long = length.checked_add(locking).and_then(|length| delays.longest(length));
-                let sum = long.and_then(|long| wait.checked_add(long)).filter(|&sum| sum <= LONGEST_NS);
-                wait = sum.ok_or_else(|| {
-                    let name = &system.resources()[resource].name;
-                    AnalysisError::overflow(format!("resource.{name}"), "the wait for it")
-                })?;
+                for length in [&mut longest.write, &mut longest.read].into_iter().flatten() {
+                    let whole = length.checked_add(locking).and_then(|length| delays.longest(length));
+                    *length = whole.ok_or_else(too_long)?;
+                }
             }
-            spinning.waits.insert(resource, (wait, spins_at(system, cpu, resource)));
+            let others: Vec<Longest> = others.into_values().collect();
+            for access in [Access::Write, Access::Read] {
+                let wait = longest_wait(system.resources()[resource].protocol, access, &others);
+                let wait = wait.filter(|&wait| wait <= LONGEST_NS).ok_or_else(too_long)?;
+                spinning.waits.insert((resource, access), (wait, spins_at(system, cpu, resource)));
+            }
         }
         Ok(spinning)
     }
 
     /// How long a request for a resource waits at most, and where its job stands meanwhile; `None`: it is no spin lock.
-    pub(crate) fn wait(&self, resource: usize) -> Option<(u64, SpinsAt)> {
-        self.waits.get(&resource).copied()
+    pub(crate) fn wait(&self, resource: usize, access: Access) -> Option<(u64, SpinsAt)> {
+        self.waits.get(&(resource, access)).copied()
     }
 }
 
@@ -93,7 +104,9 @@ fn spins_at(system: &System, cpu: CpuId, resource: usize) -> SpinsAt {
         | Protocol::OriginalCeiling
         | Protocol::None
         | Protocol::Mpcp
-        | Protocol::FmlpPlus => None,
+        | Protocol::FmlpPlus
+        | Protocol::TaskFair
+        | Protocol::PhaseFair => None,
     };
     priority.map_or(SpinsAt::Highest, SpinsAt::Priority)
 }

@@ -43,6 +43,7 @@ mod result;
 mod ring;
 mod run;
 mod shared;
+mod shared_queue;
 mod spin_locks;
 mod spin_queue;
 mod stack;

@@ -5,7 +5,6 @@ use crate::drivers;
 use crate::options::{Backend, NonPreemptiveVariant};
 use crate::reservation;
 use crate::spin_locks::SpinLocks;
-use crate::spin_queue::MOST;
 use crate::{ExecError, RunOptions};
 use horolog_model::{
     Body, CpuId, Cpus, Order, OverrunPolicy, Policy, Preemption, Priority, Server, System, Task, TaskId,
@@ -273,9 +272,9 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
             cluster.cpus.iter().map(|cpu| cpu.0).collect::<Vec<_>>()
         )));
     }
-    if let Some((name, users)) = SpinLocks::too_many(system) {
+    if let Some((name, users, most)) = SpinLocks::too_many(system) {
         return Err(ExecError::bad_input(format!(
-            "resource.{name}: tasks of {users} cpus share it, and a run has room for {MOST} in its queue; split it, or simulate the system"
+            "resource.{name}: tasks of {users} cpus share it, and a run has room for {most} in its queue; split it, or simulate the system"
         )));
     }
     let acts = |task: &&Task| matches!(task.overrun, OverrunPolicy::Demote | OverrunPolicy::Stop);

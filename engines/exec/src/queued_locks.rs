@@ -116,7 +116,9 @@ impl QueuedLocks {
         if !state.comes(resource, now) {
             return Came::TooEarly;
         }
-        let Some(grant) = state.queues.release(resource as u32) else { return Came::Done(None) };
+        let mut next = None;
+        state.queues.release(resource as u32, by, |grant| next = Some(grant));
+        let Some(grant) = next else { return Came::Done(None) };
         let (here, there) = (self.home[by.index()], self.home[grant.task.index()]);
         if here == there {
             return Came::Done(Some(grant));

@@ -9,8 +9,10 @@
 
 use crate::modes::kick;
 use crate::result::SpinLockCounts;
-use crate::spin_queue::{MOST, SpinQueue};
-use horolog_model::{System, TaskId};
+use crate::shared_queue::{Order, SharedQueue};
+use crate::spin_queue::SpinQueue;
+use crate::{shared_queue, spin_queue};
+use horolog_model::{Protocol, Resource, System, TaskId};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 
@@ -56,9 +58,57 @@ pub(crate) struct SpinLocks {
 
 #[derive(Debug)]
 struct Queue {
-    turns: SpinQueue,
+    turns: Turns,
     /// The places of its processors; in the queue they count from 1.
     users: Vec<usize>,
+}
+
+/// Whose turn it is.
+#[derive(Debug)]
+enum Turns {
+    OneByOne(SpinQueue),
+    /// With whether the jobs of each task read.
+    Shared(SharedQueue, Vec<bool>),
+}
+
+impl Turns {
+    fn of(system: &System, resource: &Resource) -> Turns {
+        let order = match resource.protocol {
+            Protocol::TaskFair => Order::TaskFair,
+            Protocol::PhaseFair => Order::PhaseFair,
+            _ => return Turns::OneByOne(SpinQueue::new()),
+        };
+        let place = system.find_resource(&resource.name).unwrap_or(usize::MAX);
+        let reads = system.task_ids().map(|task| system.only_reads(task, place)).collect();
+        Turns::Shared(SharedQueue::new(order), reads)
+    }
+
+    /// A job of a task joins, by its processor's number; whether it holds the lock at once.
+    #[inline]
+    fn join(&self, number: u64, task: TaskId) -> bool {
+        match self {
+            Turns::OneByOne(queue) => queue.join(number),
+            Turns::Shared(queue, reads) => queue.join(number, reads.get(task.index()) == Some(&true)),
+        }
+    }
+
+    #[inline]
+    fn has_turn(&self, number: u64) -> bool {
+        match self {
+            Turns::OneByOne(queue) => queue.first() == number,
+            Turns::Shared(queue, _) => queue.has_turn(number),
+        }
+    }
+
+    /// A job that holds the lock leaves; who has it since then, one bit for each number.
+    #[inline]
+    fn leave(&self, number: u64) -> u64 {
+        match self {
+            // Nobody has the number 0.
+            Turns::OneByOne(queue) => (1 << queue.leave()) & !1,
+            Turns::Shared(queue, _) => queue.leave(number),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -86,7 +136,7 @@ impl SpinLocks {
                     processors.push(Processor { cpu, asks: AtomicU64::new(0), kick: OnceLock::new() });
                 }
             }
-            queues.push(Some(Queue { turns: SpinQueue::new(), users }));
+            queues.push(Some(Queue { turns: Turns::of(system, resource), users }));
         }
         SpinLocks { queues, processors, ..SpinLocks::default() }
     }
@@ -97,11 +147,15 @@ impl SpinLocks {
         SpinLockCounts { waits: of(&self.waits), wake_ups: of(&self.kicks) }
     }
 
-    /// The first resource that more processors share than a queue has places for.
-    pub(crate) fn too_many(system: &System) -> Option<(&str, usize)> {
+    /// The first resource that more processors share than a queue has places for: its name, how many they are, and how many may be.
+    pub(crate) fn too_many(system: &System) -> Option<(&str, usize, usize)> {
+        let most = |it: &Resource| match it.protocol.tells_readers() {
+            true => shared_queue::MOST,
+            false => spin_queue::MOST,
+        };
         let global = system.resources().iter().filter(|resource| resource.protocol.spins());
-        let mut users = global.map(|it| (it.name.as_str(), users_of(system, &it.name).len()));
-        users.find(|(_, users)| *users > MOST)
+        let mut users = global.map(|it| (it.name.as_str(), users_of(system, &it.name).len(), most(it)));
+        users.find(|&(_, users, most)| users > most)
     }
 
     pub(crate) fn is_one(&self, resource: usize) -> bool {
@@ -135,7 +189,7 @@ impl SpinLocks {
         if processor.asks.compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return Asked::IsBehind;
         }
-        if queue.turns.join(number) {
+        if queue.turns.join(number, task) {
             processor.asks.fetch_or(HOLDS, Ordering::AcqRel);
             return Asked::Has;
         }
@@ -146,20 +200,26 @@ impl SpinLocks {
     /// Whether it is the turn of the job that waits; then it holds the lock.
     pub(crate) fn has_turn(&self, resource: usize, cpu: u32) -> bool {
         let Some((queue, processor, number)) = self.parts(resource, cpu) else { return true };
-        let has_it = queue.turns.first() == number;
+        let has_it = queue.turns.has_turn(number);
         if has_it {
             processor.asks.fetch_or(HOLDS, Ordering::AcqRel);
         }
         has_it
     }
 
-    /// A job lets go of a lock, and whoever has waited longest has it. Whether somebody of its own processor wants to know.
+    /// A job lets go of a lock, and whoever comes next has it. Whether somebody of its own processor wants to know.
     pub(crate) fn let_go(&self, resource: usize, cpu: u32) -> bool {
-        let Some((queue, processor, _)) = self.parts(resource, cpu) else { return false };
-        if let Some(next) = queue.turns.leave().checked_sub(1)
-            && let Some(next) = queue.users.get(next as usize).map(|&place| &self.processors[place])
-        {
+        let Some((queue, processor, number)) = self.parts(resource, cpu) else { return false };
+        let mut next = queue.turns.leave(number);
+        if next != 0 {
             fence(Ordering::SeqCst);
+        }
+        while next != 0 {
+            let place = next.trailing_zeros() as usize;
+            next &= next - 1;
+            let Some(next) = queue.users.get(place - 1).map(|&place| &self.processors[place]) else {
+                continue;
+            };
             if next.asks.load(Ordering::Acquire) & PREEMPTED != 0
                 && let Some(agent) = next.kick.get()
             {
@@ -176,7 +236,7 @@ impl SpinLocks {
         let word = processor.asks.load(Ordering::Acquire);
         let task = TaskId((word as u32).checked_sub(1)?);
         let resource = (word & !(HOLDS | MARKED | PREEMPTED)) >> RESOURCE;
-        let is_first = |(queue, _, number): (&Queue, &Processor, u64)| queue.turns.first() == number;
+        let is_first = |(queue, _, number): (&Queue, &Processor, u64)| queue.turns.has_turn(number);
         let holds = word & HOLDS != 0 || self.parts(resource as usize, cpu).is_some_and(is_first);
         Some(Asks { task, resource: resource as u32, holds })
     }
@@ -264,7 +324,7 @@ mod tests {
         assert_eq!((locks.ask(map, 0, a), locks.ask(map, 2, b)), (Has, Waits));
         // The first half of `let_go`.
         let (queue, ..) = locks.parts(map, 0).expect("a user");
-        assert_eq!(queue.turns.leave(), 2);
+        assert_eq!(queue.turns.leave(1), 1 << 2);
         assert!(locks.has_turn(map, 2) && locks.is_held_by(map, 2, b));
     }
 

@@ -158,7 +158,7 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             tasks,
             sections: Sections::of(system),
             globals: GlobalLocks::new(system),
-            grants: VecDeque::with_capacity(system.resources().len()),
+            grants: VecDeque::with_capacity(system.tasks().len()),
             has_sections: system.tasks().iter().any(|task| !task.sections.is_empty()),
             has_segment_budgets: !segments.is_empty(),
             segments,

@@ -116,7 +116,8 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         let value = resource.into();
         self.emit(lane, now, Kind::Unlock, task, self.tasks[task as usize].oldest, value, 0);
         if self.globals.is_global(resource) {
-            self.grants.extend(self.globals.release(resource));
+            let Self { globals, grants, .. } = self;
+            globals.release(resource, TaskId(task), |grant| grants.push_back(grant));
             return;
         }
         for woken in woken.unwrap_or_default() {

@@ -148,6 +148,7 @@ fn example(protocol: &'static str, spin: &str) -> Case {
         arrivals: vec![arrival],
         wcet,
         sections: sections.to_vec(),
+        reads: Vec::new(),
     };
     let tasks = vec![
         task(1, 1, 3, 6, &[(0, 0, 4)]),

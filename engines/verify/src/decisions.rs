@@ -283,7 +283,7 @@ impl Decisions {
         let resource = u32::try_from(record.value).ok().filter(|&resource| (resource as usize) < count);
         let (task, Some(resource)) = (TaskId(record.task), resource) else { return };
         let Self { driver, recorded, .. } = self;
-        if driver.machine().holder(resource) == Some(task) {
+        if driver.machine().is_held_by(resource, task) {
             return;
         }
         let suspends = driver.machine().is_handed_to_the_suspended(resource);

@@ -1,10 +1,11 @@
 //! Sections that hold resources (decision 0009): who holds what by the records, and what that means for the order of jobs.
 //!
-//! A resource has one holder, and its sections are those of the file and take no longer than it says. Once it is free, who has waited for it
+//! A resource has one holder, or some that read ([`readers`]), and its sections are those of the file and take no longer than it says. Once it is free, who has waited for it
 //! asks again when it is chosen; spin locks go to whoever has waited longest. Under fixed priorities a job may go before others by what it holds, under EDF a
 //! job that has not begun may be kept back by what another one holds. Nothing of the scheduling machine is used.
 
 mod hand_over;
+mod readers;
 
 use crate::again::plan::What;
 use crate::borders::Borders;
@@ -39,7 +40,12 @@ struct Resource {
     protocol: Protocol,
     /// Whether a holder goes on where its budget ends.
     finishes: bool,
-    holder: Option<Holder>,
+    /// Who holds it: one job, or some that read.
+    holders: Vec<Holder>,
+    /// The tasks that only read what it guards.
+    readers: Vec<usize>,
+    /// How many writers have let go of it.
+    writes: u64,
     /// The jobs that wait for it, the longest wait first.
     waiting: VecDeque<Waiting>,
     /// Whether it is known who holds it.
@@ -51,9 +57,20 @@ struct Resource {
 }
 
 impl Resource {
+    /// Nothing is known of who holds it.
+    fn lose(&mut self) {
+        self.holders.clear();
+        (self.is_known, self.handed) = (false, None);
+    }
+
+    /// Whether another job than that of a task holds it.
+    fn is_held_by_another(&self, task: usize) -> bool {
+        self.holders.iter().any(|holder| holder.task != task)
+    }
+
     /// A job that nothing is known of has got it or let go of it: who holds it is not known any more.
     fn forget(&mut self, task: usize) {
-        (self.holder, self.is_known, self.handed) = (None, false, None);
+        self.lose();
         self.waiting.retain(|waiting| waiting.task != task);
     }
 }
@@ -63,6 +80,8 @@ impl Resource {
 struct Waiting {
     task: usize,
     since: u64,
+    /// How many writers had let go of it by then.
+    writes: u64,
 }
 
 /// How often the present job of a task has come to each of its resources.
@@ -146,7 +165,13 @@ impl Resources {
                 users: users.map(|(task, _)| task).collect(),
                 protocol: resource.protocol,
                 finishes: resource.at_exhaustion == AtExhaustion::Finish,
-                holder: None,
+                holders: Vec::new(),
+                readers: system
+                    .task_ids()
+                    .filter(|&task| system.only_reads(task, place))
+                    .map(|it| it.index())
+                    .collect(),
+                writes: 0,
                 waiting: VecDeque::new(),
                 is_known: true,
                 free_since: 0,
@@ -177,7 +202,7 @@ impl Resources {
     pub(crate) fn lose(&mut self, now: u64) {
         self.lost_at = Some(now);
         for resource in &mut self.all {
-            (resource.holder, resource.is_known, resource.handed) = (None, false, None);
+            resource.lose();
             resource.waiting.clear();
         }
         self.spinning.fill(None);
@@ -192,7 +217,7 @@ impl Resources {
     }
 
     fn is_held_by(&self, resource: &Resource, task: usize) -> bool {
-        resource.holder.is_some_and(|holder| holder.task == task)
+        resource.holders.iter().any(|holder| holder.task == task)
     }
 }
 
@@ -273,7 +298,11 @@ impl Verifier {
         let came = spun.map_or(now, |spun| spun.since);
         let came_before = |&other: &usize| {
             let since = self.resources.spinning[other].map_or(0, |spinning| spinning.since);
-            !is_spin_lock || since.saturating_add(stamping) < came
+            let resource = &self.resources.all[place];
+            // A reader that came later goes before a writer all the same: it came before the last writer left.
+            let until =
+                if resource.passes(other, task) { resource.free_since.saturating_add(1) } else { came };
+            !is_spin_lock || since.saturating_add(stamping) < until
         };
         // Of a job that was woken for it that was judged then.
         let next = self.next_of(place).filter(|(other, _)| *other == task || came_before(other));
@@ -283,7 +312,7 @@ impl Verifier {
         self.resources.locks += 1;
         let order = self.resources.locks;
         let resource = &mut self.resources.all[place];
-        let before = resource.holder.replace(Holder { task, job: record.job, since: now, so_far, order });
+        let before = resource.take(Holder { task, job: record.job, since: now, so_far, order });
         let free_since =
             if std::mem::replace(&mut resource.is_known, true) { resource.free_since } else { now };
         if let Some(place) = waited {
@@ -335,8 +364,8 @@ impl Verifier {
     /// A job asks for a resource: it lies within what the job holds already, as the file has it.
     fn check_nesting(&mut self, record: &Record, task: usize, place: usize) {
         let is_outer = |&other: &usize| {
-            let holder = self.resources.all[other].holder;
-            other != place && holder.is_some_and(|it| (it.task, it.job) == (task, record.job))
+            let mut holders = self.resources.all[other].holders.iter();
+            other != place && holders.any(|it| (it.task, it.job) == (task, record.job))
         };
         let mut held = (0..self.resources.all.len()).filter(is_outer);
         let outer = held.find(|&outer| !self.resources.within[task].contains(&(place, outer)));
@@ -353,7 +382,7 @@ impl Verifier {
     /// A job lets go of a resource: whatever it has locked since is free again.
     fn check_unnesting(&mut self, record: &Record, task: usize, holder: Holder, name: &str) {
         let is_inner = |it: &Resource| {
-            it.holder.is_some_and(|it| (it.task, it.job) == (task, record.job) && it.order > holder.order)
+            it.holders.iter().any(|it| (it.task, it.job) == (task, record.job) && it.order > holder.order)
         };
         let Some(inner) = self.resources.all.iter().find(|it| is_inner(it)) else { return };
         let message = format!(
@@ -378,14 +407,15 @@ impl Verifier {
             self.resource_finding(task, record.job, message);
             return;
         }
-        let is_held = resource.holder.is_some_and(|holder| holder.task != task);
+        let is_held = resource.must_wait(task);
         // In a run it may have let go by now, and the other one has seen its turn already.
         if self.model.simulated && !is_held && resource.is_known {
             let message = format!(
-                "{} job {} spins for {}, which no job holds",
+                "{} job {} spins for {}, which {}",
                 self.name_of(task),
                 record.job,
-                resource.name
+                resource.name,
+                if resource.holders.is_empty() { "no job holds" } else { "jobs hold together that read" }
             );
             self.resource_finding(task, record.job, message);
         }
@@ -393,7 +423,8 @@ impl Verifier {
         let (state, so_far) = (job.state, (job.executed, job.interrupted));
         job.was_lifted = true;
         self.check_choice_at_lock(task);
-        self.resources.all[place].waiting.push_back(Waiting { task, since: now });
+        let resource = &mut self.resources.all[place];
+        resource.waiting.push_back(Waiting { task, since: now, writes: resource.writes });
         self.resources.spinning[task] = Some(Spinning { place, since: now, so_far });
         self.check_nesting(record, task, place);
         self.enter_section(task, place);
@@ -420,7 +451,7 @@ impl Verifier {
         let cpu = self.model.tasks[task].cpu;
         let is_here = |other: usize| other != task && self.model.tasks[other].cpu == cpu;
         let holders = self.resources.all.iter().filter(|resource| resource.protocol.spins());
-        let holder = holders.filter_map(|resource| resource.holder).map(|holder| holder.task);
+        let holder = holders.flat_map(|resource| &resource.holders).map(|holder| holder.task);
         let spins =
             (0..self.resources.spinning.len()).filter(|&other| self.resources.spinning[other].is_some());
         if let Some(other) = holder.chain(spins).find(|&other| is_here(other)) {
@@ -440,18 +471,14 @@ impl Verifier {
         let Some(place) = self.resource_of(record, task) else { return };
         // A stopped job lets go where its code does.
         let is_stopped = self.tasks[task].stopped_job.is_some_and(|(number, ..)| number == record.job);
-        let holder = &mut self.resources.all[place].holder;
-        if is_stopped && holder.take_if(|it| (it.task, it.job) == (task, record.job)).is_some() {
+        if is_stopped && self.resources.all[place].put_back(task, record.job, self.now).is_some() {
             return;
         }
         let Some(job) = self.head(record, task) else { return self.resources.all[place].forget(task) };
         let now = (job.executed, job.interrupted, job.switches);
         let resource = &mut self.resources.all[place];
         let name = resource.name.clone();
-        let is_its = |holder: &Holder| (holder.task, holder.job) == (task, record.job);
-        if let Some(holder) = resource.holder.filter(is_its) {
-            resource.holder = None;
-            resource.free_since = self.now;
+        if let Some(holder) = resource.put_back(task, record.job, self.now) {
             self.hand_on(place);
             if record.extra == LEFT_LOCKED {
                 let message =
@@ -489,8 +516,8 @@ impl Verifier {
     /// The sections in which a job that is not done has been for too long already.
     pub(crate) fn excesses_of_open_sections(&mut self, task: usize, job: &Job) -> Vec<Excess> {
         let now = (job.executed, job.interrupted, job.switches);
-        let holders =
-            self.resources.all.iter().enumerate().filter_map(|(place, it)| Some((place, it.holder?)));
+        let all = self.resources.all.iter().enumerate();
+        let holders = all.flat_map(|(place, it)| it.holders.iter().map(move |&holder| (place, holder)));
         let its = holders.filter(|(_, holder)| (holder.task, holder.job) == (task, job.number));
         let its: Vec<(usize, Holder)> = its.collect();
         its.into_iter().filter_map(|(place, holder)| self.excess_of_section(holder, place, now)).collect()
@@ -531,8 +558,8 @@ impl Verifier {
                 self.check_wait(record, task, place);
             }
             let resource = &mut self.resources.all[place];
-            resource.waiting.push_back(Waiting { task, since: self.now });
-            let is_held = resource.holder.is_some_and(|holder| holder.task != task) || is_barred;
+            resource.waiting.push_back(Waiting { task, since: self.now, writes: resource.writes });
+            let is_held = resource.is_held_by_another(task) || is_barred;
             let is_handed = resource.handed.is_some_and(|other| other != task);
             if !is_held && !is_handed && resource.is_known {
                 let message = format!(
@@ -563,10 +590,9 @@ impl Verifier {
         for place in 0..self.resources.all.len() {
             let resource = &mut self.resources.all[place];
             resource.waiting.retain(|waiting| waiting.task != task);
-            if resource.holder.is_none_or(|holder| (holder.task, holder.job) != (task, job)) {
+            if resource.put_back(task, job, self.now).is_none() {
                 continue;
             }
-            resource.holder = None;
             let name = resource.name.clone();
             let message =
                 format!("{} job {job} ended, and no record says that it unlocked {name}", self.name_of(task));
@@ -582,6 +608,7 @@ impl Verifier {
             Protocol::Ceiling => resource.users.iter().map(|&user| self.model.tasks[user].priority).max(),
             // Nothing preempts who holds one.
             Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => Some(i64::MAX),
+            Protocol::TaskFair | Protocol::PhaseFair => Some(i64::MAX),
             // Its priority is boosted above all.
             Protocol::Mpcp | Protocol::FmlpPlus => Some(i64::MAX),
             Protocol::Inheritance => {
@@ -593,7 +620,7 @@ impl Verifier {
         let lifted = held.filter_map(lifts).fold(own, i64::max);
         match self.resources.spinning[task].map(|spinning| self.resources.all[spinning.place].protocol) {
             Some(Protocol::Fslm) => lifted.max(self.resources.spin_priorities[task]),
-            Some(Protocol::Msrp) => i64::MAX,
+            Some(Protocol::Msrp | Protocol::TaskFair | Protocol::PhaseFair) => i64::MAX,
             // The others do not spin.
             Some(_) | None => lifted,
         }
@@ -610,7 +637,7 @@ impl Verifier {
         let beside = (0..self.resources.all.len()).filter(|&place| self.is_original(place));
         let held = beside.filter_map(|place| {
             let resource = &self.resources.all[place];
-            let holder = resource.holder.filter(|holder| holder.task != task)?.task;
+            let holder = resource.holders.iter().find(|holder| holder.task != task)?.task;
             let ceiling = resource.users.iter().map(|&user| of(user).priority).max()?;
             (of(holder).cpu == of(task).cpu).then_some((ceiling, place, holder))
         });
@@ -635,7 +662,7 @@ impl Verifier {
     fn next_of(&self, place: usize) -> Option<(usize, usize)> {
         let resource = &self.resources.all[place];
         if !self.is_original(place) {
-            return resource.waiting.front().map(|waiting| (waiting.task, place));
+            return resource.next_waiting().map(|waiting| (waiting.task, place));
         }
         // Whoever nothing keeps from its own resource, whatever that is.
         let cpu = resource.users.first().map(|&user| self.model.tasks[user].cpu);
@@ -648,7 +675,7 @@ impl Verifier {
     pub(crate) fn is_lifted_by_a_server(&self, running: usize) -> bool {
         let server = self.model.tasks[running].server;
         self.resources.all.iter().any(|resource| {
-            let Some(Holder { task: holder, .. }) = resource.holder else { return false };
+            let Some(&Holder { task: holder, .. }) = resource.holders.first() else { return false };
             let is_its_servers = server.is_some() && self.model.tasks[holder].server == server;
             match resource.protocol {
                 Protocol::Ceiling => {
@@ -656,6 +683,7 @@ impl Verifier {
                         || holder == running && resource.users.iter().any(|&user| self.is_soft(user))
                 }
                 Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => holder == running,
+                Protocol::TaskFair | Protocol::PhaseFair => self.resources.is_held_by(resource, running),
                 Protocol::Mpcp | Protocol::FmlpPlus => holder == running,
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
             }
@@ -678,7 +706,7 @@ impl Verifier {
             spinning.any(|(other, it)| is_beside(other) && it.is_some_and(|it| it.place == place))
         };
         self.resources.all.iter().enumerate().any(|(place, resource)| {
-            let is_held = resource.holder.is_some_and(|holder| holder.task != task);
+            let is_held = resource.is_held_by_another(task);
             match resource.protocol {
                 // Its ceiling is the shortest deadline of all who use it, the job's own task included.
                 Protocol::Ceiling => {
@@ -689,8 +717,8 @@ impl Verifier {
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
                 Protocol::Mpcp | Protocol::FmlpPlus => false,
                 // What other processors hold keeps nothing back here; who waits for it does.
-                Protocol::Msrp | Protocol::Fslm => {
-                    resource.holder.is_some_and(|holder| is_beside(holder.task)) || spins(place)
+                Protocol::Msrp | Protocol::Fslm | Protocol::TaskFair | Protocol::PhaseFair => {
+                    resource.holders.iter().any(|holder| is_beside(holder.task)) || spins(place)
                 }
             }
         })
@@ -698,7 +726,7 @@ impl Verifier {
 
     /// Since when what the oldest job of a task holds, or spins for, puts it above others; 0: nothing does.
     pub(crate) fn lifted_since(&self, task: usize) -> u64 {
-        let holders = self.resources.all.iter().filter_map(|resource| resource.holder);
+        let holders = self.resources.all.iter().flat_map(|resource| &resource.holders);
         let held = holders.filter(|holder| holder.task == task).map(|holder| holder.since);
         let inherits = |resource: &&Resource| {
             resource.protocol == Protocol::Inheritance && self.resources.is_held_by(resource, task)

@@ -6,7 +6,7 @@
 
 mod shared;
 
-use horolog_model::{Arrival, Cpus, Draft, Preemption, Priority, Resource, Section, System, Task};
+use horolog_model::{Access, Arrival, Cpus, Draft, Preemption, Priority, Resource, Section, System, Task};
 use horolog_testkit::Random;
 use horolog_time::Instant;
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Record};
@@ -298,7 +298,12 @@ fn system(random: &mut Random) -> Draft {
             from += random.below(wcet - from);
             let length = random.between(1, (wcet - from).min(3));
             let resource = format!("r{}", random.below(resources));
-            task.sections.push(Section { resource, from: ns(from), length: ns(length) });
+            task.sections.push(Section {
+                resource,
+                from: ns(from),
+                length: ns(length),
+                access: Access::Write,
+            });
             from += length;
         }
         draft.tasks.push(task);

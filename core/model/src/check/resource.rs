@@ -210,6 +210,7 @@ fn nests(sections: &[Section]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Access;
     use horolog_time::Span;
 
     #[test]
@@ -229,6 +230,7 @@ mod tests {
                     resource: ["a", "b", "c"][below(3) as usize].to_owned(),
                     from: Span::from_ns(below(6)),
                     length: Span::from_ns(1 + below(6)),
+                    access: Access::Write,
                 })
                 .collect();
             let pairs = sections.iter().enumerate();
@@ -239,8 +241,10 @@ mod tests {
             *(if by_pairs { &mut nested } else { &mut broken }) += 1;
         }
         assert!(nested > 1_000 && broken > 1_000, "{nested}, {broken}");
-        let last =
-            |from| Section { resource: "a".to_owned(), from: Span::from_ns(from), length: Span::from_ns(1) };
+        let last = |from| {
+            let (from, length) = (Span::from_ns(from), Span::from_ns(1));
+            Section { resource: "a".to_owned(), from, length, access: Access::Write }
+        };
         assert!(nests(&[last(u64::MAX - 1)]) && !nests(&[last(u64::MAX)]));
     }
 }

@@ -16,6 +16,27 @@ impl Checker {
         let protocol = |name: &str| draft.resources.iter().find(|it| it.name == name).map(|it| it.protocol);
         for (place, section) in task.sections.iter().enumerate() {
             let Some(own) = protocol(&section.resource) else { continue };
+            if section.access.is_read() && !own.tells_readers() {
+                let reason = format!(
+                    "`{}` has the protocol `{}`, which knows no readers",
+                    section.resource,
+                    own.word()
+                );
+                let remedy =
+                    "give the resource `protocol = \"phase-fair\"` or `\"task-fair\"`, or remove `access`";
+                self.fail(path::join(&at.item(place), "access"), reason, remedy);
+            }
+            let is_other = |it: &&crate::Section| {
+                it.resource == section.resource && it.access != section.access && own.tells_readers()
+            };
+            if task.sections[..place].iter().any(|it| is_other(&it)) {
+                let reason = format!(
+                    "`{}` reads `{}` in one section and writes it in another",
+                    task.name, section.resource
+                );
+                let remedy = "use `access = \"write\"` for both, or give each to a task of its own";
+                self.fail(at.item(place), reason, remedy);
+            }
             let overlaps = |other: &crate::Section| {
                 let (Some(end), Some(other_end)) = (section.end(), other.end()) else { return false };
                 section.from < other_end && other.from < end

@@ -3,9 +3,9 @@
 
 use crate::driver::CONSTRAINTS;
 use crate::{
-    AtExhaustion, DeviceClass, DeviceService, Enforcement, Gain, LeftOver, LinkKind, LowPriority, Order,
-    OverrunPolicy, Policy, Preemption, PriorityAssignment, PriorityRule, Protocol, RequestKind, RequestMode,
-    RequestOrder, SecondRequest, ServerKind, SpinLevel, SporadicRules, Throttling,
+    Access, AtExhaustion, DeviceClass, DeviceService, Enforcement, Gain, LeftOver, LinkKind, LowPriority,
+    Order, OverrunPolicy, Policy, Preemption, PriorityAssignment, PriorityRule, Protocol, RequestKind,
+    RequestMode, RequestOrder, SecondRequest, ServerKind, SpinLevel, SporadicRules, Throttling,
 };
 
 /// What a key's value looks like.
@@ -223,6 +223,12 @@ pub const TASK_SECTION: Section = Section {
         required("resource", Kind::Text, "The resource."),
         required("from", Kind::Duration, "What a job has executed when it locks."),
         required("length", Kind::Duration, "How much it executes until it unlocks."),
+        key(
+            "access",
+            Kind::Word(&Access::WORDS),
+            "\"write\"",
+            "Whether others that read may hold the resource meanwhile.",
+        ),
     ],
 };
 

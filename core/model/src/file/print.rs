@@ -189,6 +189,9 @@ impl Printer {
             self.line("resource", &quoted(&section.resource));
             self.span("from", section.from);
             self.span("length", section.length);
+            if section.access.is_read() {
+                self.line("access", &quoted(section.access.word()));
+            }
         }
     }
 

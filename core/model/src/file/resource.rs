@@ -3,7 +3,9 @@
 use super::keys::{RESOURCE, SPIN_PRIORITY, TASK_SECTION};
 use super::reader::Reader;
 use super::tree::{Node, Table, Value};
-use crate::{AtExhaustion, Platform, Priority, Protocol, Resource, Section, SpinLevel, SpinPriority, path};
+use crate::{
+    Access, AtExhaustion, Platform, Priority, Protocol, Resource, Section, SpinLevel, SpinPriority, path,
+};
 
 impl Reader {
     /// The resource at `path`; `None` where something in it cannot be read (the messages say what).
@@ -73,6 +75,10 @@ impl Reader {
             self.span(node, &path::join(path, key))
         };
         let (from, length) = (span("from"), span("length"));
-        Some(Section { resource: resource?, from: from?, length: length? })
+        let access = self.optional(table, path, "access", |reader, node, path| {
+            reader.word(node, path, &Access::WORDS, Access::from_word)
+        });
+        let access = access.unwrap_or_default();
+        Some(Section { resource: resource?, from: from?, length: length?, access })
     }
 }

@@ -77,7 +77,9 @@ impl MachineBuilder<'_> {
                 | Protocol::OriginalCeiling
                 | Protocol::None
                 | Protocol::Mpcp
-                | Protocol::FmlpPlus => Box::default(),
+                | Protocol::FmlpPlus
+                | Protocol::TaskFair
+                | Protocol::PhaseFair => Box::default(),
             },
             spins: match resource.protocol {
                 Protocol::Ceiling
@@ -87,7 +89,7 @@ impl MachineBuilder<'_> {
                 | Protocol::None
                 | Protocol::Mpcp
                 | Protocol::FmlpPlus => None,
-                Protocol::Msrp => Some(Spins::Highest),
+                Protocol::Msrp | Protocol::TaskFair | Protocol::PhaseFair => Some(Spins::Highest),
                 Protocol::Fslm => Some(Spins::AtPriority),
             },
             boost: match resource.protocol {
@@ -95,7 +97,8 @@ impl MachineBuilder<'_> {
                 Protocol::FmlpPlus => Some(Boost::ByRequest),
                 _ => None,
             },
-            keeps: matches!(resource.protocol, Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive),
+            keeps: resource.protocol.spins() || resource.protocol == Protocol::NonPreemptive,
+            is_shared: resource.protocol.tells_readers(),
             inherits: resource.protocol == Protocol::Inheritance,
             bars: match resource.protocol {
                 Protocol::OriginalCeiling => users.into(),

@@ -25,6 +25,8 @@ pub struct Task {
     pub wcet: u64,
     /// Resource, from, end.
     pub sections: Vec<(usize, u64, u64)>,
+    /// The resources that it only reads.
+    pub reads: Vec<usize>,
 }
 
 /// A file with so many processors and resources, each with this protocol; `more` stands before the tasks.
@@ -48,6 +50,9 @@ pub fn text(cpus: usize, resources: usize, protocol: &str, more: &str, tasks: &[
                 "[[task.section]]\nresource = \"r{resource}\"\nfrom = \"{from} ns\"\nlength = \"{} ns\"\n",
                 end - from
             );
+            if task.reads.contains(resource) {
+                text += "access = \"read\"\n";
+            }
         }
     }
     text
@@ -100,7 +105,14 @@ pub fn draw_tasks(random: &mut Random, cpus: usize, resources: usize) -> Vec<Tas
             time += 1 + random.below(20);
         }
         let priority = 3 * random.below(20) as i64 * count as i64 + number as i64;
-        tasks.push(Task { cpu: (number as usize) % cpus, priority, arrivals, wcet, sections });
+        tasks.push(Task {
+            cpu: (number as usize) % cpus,
+            priority,
+            arrivals,
+            wcet,
+            sections,
+            reads: Vec::new(),
+        });
     }
     tasks
 }

@@ -27,7 +27,7 @@ impl Verifier {
                 self.waiting_finding(task, record.job, message);
             }
             let resource = &self.resources.all[place];
-            let holder = resource.holder.map(|holder| holder.task).filter(|&holder| holder != task);
+            let holder = resource.holders.iter().map(|holder| holder.task).find(|&holder| holder != task);
             let holder = holder.map(|holder| (place, holder)).or(bar);
             if let (Some((held, holder)), true) = (holder, resource.is_known && has_waited) {
                 let message = format!(

@@ -1,7 +1,7 @@
 //! What the machines cut and what their control allows: one unit inside and one outside of each.
 
 use crate::traces::*;
-use horolog_model::{Arrival, Draft, Preemption, Resource, Section, System};
+use horolog_model::{Access, Arrival, Draft, Preemption, Resource, Section, System};
 use horolog_time::Span;
 use horolog_trace::{Kind, Record};
 use horolog_verify::Check;
@@ -88,7 +88,12 @@ fn a_section_is_cut_above_its_length() {
         draft.resources.push(Resource { name: "bus".to_owned(), ..Resource::default() });
         for (task, length) in [(0, 10), (1, 100)] {
             let (from, length) = (Span::ZERO, Span::from_ns(length));
-            draft.tasks[task].sections.push(Section { resource: "bus".to_owned(), from, length });
+            draft.tasks[task].sections.push(Section {
+                resource: "bus".to_owned(),
+                from,
+                length,
+                access: Access::Write,
+            });
         }
     });
     let make = |more: u64, most| {
@@ -288,7 +293,12 @@ fn without_a_point(on: u64, most: u64) -> horolog_verify::Verification {
         draft.tasks[1].bcet = Span::from_ns(2);
         draft.resources.push(Resource { name: "bus".to_owned(), ..Resource::default() });
         let (from, length) = (Span::ZERO, Span::from_ns(US));
-        draft.tasks[0].sections.push(Section { resource: "bus".to_owned(), from, length });
+        draft.tasks[0].sections.push(Section {
+            resource: "bus".to_owned(),
+            from,
+            length,
+            access: Access::Write,
+        });
     });
     let (wake, end) = (MS, MS + on);
     let records = [

@@ -1,7 +1,7 @@
 //! Measured traces: what time stamps, clocks and the kernel's ways leave open, and nothing else.
 
 use crate::traces::*;
-use horolog_model::{Arrival, CpuId, Draft, Interference, Preemption, Priority, Resource, Section};
+use horolog_model::{Access, Arrival, CpuId, Draft, Interference, Preemption, Priority, Resource, Section};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, Record};
 use horolog_verify::Class::{CannotTell, MachineDisturbed, ModelViolated};
@@ -151,7 +151,12 @@ fn a_preemption_point_is_not_due_within_an_interrupt() {
         // With sections no blocking is allowed for, and the order alone tells of a point that does not come.
         draft.resources.push(Resource { name: "bus".to_owned(), ..Resource::default() });
         let (from, length) = (Span::ZERO, Span::from_ns(US));
-        draft.tasks[0].sections.push(Section { resource: "bus".to_owned(), from, length });
+        draft.tasks[0].sections.push(Section {
+            resource: "bus".to_owned(),
+            from,
+            length,
+            access: Access::Write,
+        });
         draft.tasks[1].preemption = segments(&[2 * MS, 3 * MS]);
         draft.tasks[1].bcet = Span::from_ns(2);
     });

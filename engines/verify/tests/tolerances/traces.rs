@@ -1,8 +1,8 @@
 //! Small systems, records and what is expected of them.
 
 use horolog_model::{
-    Arrival, Cpus, Draft, Preemption, Priority, Resource, Section, Segment, SegmentGraph, System, Task,
-    TaskId,
+    Access, Arrival, Cpus, Draft, Preemption, Priority, Resource, Section, Segment, SegmentGraph, System,
+    Task, TaskId,
 };
 use horolog_time::{Instant, Span};
 use horolog_trace::file::{Header, Thread};
@@ -82,7 +82,7 @@ pub(crate) fn segments(lengths: &[u64]) -> Preemption {
 pub(crate) fn section(draft: &mut Draft, from: u64, length: u64) {
     draft.resources.push(Resource { name: "bus".to_owned(), ..Resource::default() });
     let (from, length) = (Span::from_ns(from), Span::from_ns(length));
-    draft.tasks[1].sections.push(Section { resource: "bus".to_owned(), from, length });
+    draft.tasks[1].sections.push(Section { resource: "bus".to_owned(), from, length, access: Access::Write });
 }
 
 pub(crate) fn bound(task: u32, response: u64) -> Bound {

@@ -2,7 +2,7 @@
 
 use super::{Kind, beside_servers, ns, trees};
 use crate::Random;
-use horolog_model::{AtExhaustion, CpuId, Draft, Policy, Protocol, Resource, Section, Task};
+use horolog_model::{Access, AtExhaustion, CpuId, Draft, Policy, Protocol, Resource, Section, Task};
 
 /// On processors with or without servers.
 pub(super) fn draft(random: &mut Random, end: u64) -> Draft {
@@ -112,7 +112,7 @@ fn add_section(random: &mut Random, task: &mut Task, cpu: u32, resources: u64) {
     let from = random.below(wcet);
     let length = random.between(1, wcet - from);
     let resource = format!("resource-{cpu}-{}", random.below(resources));
-    let section = Section { resource, from: ns(from), length: ns(length) };
+    let section = Section { resource, from: ns(from), length: ns(length), access: Access::Write };
     let is_apart = |other: &Section| {
         let (end, other_end) = (section.end(), other.end());
         end <= Some(other.from) || other_end <= Some(section.from)
