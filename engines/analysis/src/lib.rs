@@ -21,6 +21,7 @@ pub mod hyperbolic_load;
 mod links;
 pub mod load_bound;
 mod options;
+pub mod partition;
 mod promotion_times;
 pub mod quick_facts;
 mod result;

@@ -195,6 +195,17 @@ pub(crate) struct Probe<'a> {
     given_up: u64,
 }
 
+/// Whether every hard task of a processor meets its deadline, by the test that the searches here use; what it costs is taken off `effort`,
+/// and a test that uses all of it says no.
+pub(crate) fn holds(model: &CpuModel, policy: Policy, effort: &mut u64) -> Result<bool, AnalysisError> {
+    let sweeps = effort.saturating_mul(SWEEPS);
+    let mut probe = Probe { model, policy, effort: *effort, share: *effort, sweeps, given_up: 0 };
+    let goal = if model.tasks.iter().any(|task| task.is_soft) { Goal::Hard } else { Goal::All };
+    let passed = probe.test(model, goal, effort)?;
+    *effort = effort.saturating_sub((sweeps - probe.sweeps) / SWEEPS);
+    Ok(passed)
+}
+
 /// What a changed processor is tested for.
 #[derive(Clone, Copy)]
 enum Goal {

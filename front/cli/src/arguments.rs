@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use crate::commands::sets::{periods, utilisations};
 pub(crate) use crate::init_arguments::InitArguments;
 pub(crate) use crate::measure_arguments::MeasureVerb;
+pub(crate) use crate::partition_arguments::PartitionArguments;
 pub(crate) use crate::serve_arguments::ServeArguments;
 pub(crate) use crate::trace_arguments::TraceVerb;
 
@@ -183,6 +184,8 @@ pub(crate) struct AnalyzeArguments {
     /// Try every spin priority that each CPU with users of `fslm` may have: say with which all deadlines hold, and which is the best.
     #[arg(long, conflicts_with_all = ["explain", "size_server", "certificate", "counterexample"])]
     pub(crate) choose_spin_priority: bool,
+    #[command(flatten)]
+    pub(crate) partition: PartitionArguments,
 }
 
 #[derive(Args, Debug)]

@@ -17,6 +17,7 @@ mod input;
 mod manual;
 mod measure_arguments;
 mod output;
+mod partition_arguments;
 mod progress;
 mod results;
 mod serve_arguments;

@@ -9,6 +9,7 @@ pub mod keys;
 mod link;
 mod mode;
 mod overrides;
+mod placing;
 mod print;
 mod reader;
 mod references;
@@ -24,6 +25,7 @@ mod syntax;
 mod task;
 mod tree;
 
+pub use placing::{read_unplaced, with_cpus};
 pub use print::{print, print_expanded};
 
 use crate::check::{self, Finding, Paths};
@@ -67,22 +69,36 @@ use tree::{Node, Table, Value};
 /// assert!(errors.to_string().contains("where a duration belongs"));
 /// ```
 pub fn read(text: &str, name: &str, overrides: &[String]) -> Result<(System, Source), Diagnostics> {
-    let mut texts = vec![Text { name: name.to_owned(), content: text.to_owned() }];
-    texts.extend(overrides.iter().map(|set| Text { name: "--set".to_owned(), content: set.clone() }));
-    let texts: Arc<[Text]> = texts.into();
+    let texts = texts_of(text, name, overrides);
     let (mut root, found) = tree::parse(text, 0);
     if !found.is_empty() {
         // What a broken file means is a guess; its syntax comes first.
         return Err(Diagnostics::from_list(found, texts));
     }
     let mut reader = Reader::default();
+    lay_over(&mut reader, &mut root, overrides);
+    finish(reader, &root, texts)
+}
+
+fn texts_of(text: &str, name: &str, overrides: &[String]) -> Arc<[Text]> {
+    let mut texts = vec![Text { name: name.to_owned(), content: text.to_owned() }];
+    texts.extend(overrides.iter().map(|set| Text { name: "--set".to_owned(), content: set.clone() }));
+    texts.into()
+}
+
+/// Lays the overrides over a file's values.
+fn lay_over(reader: &mut Reader, root: &mut Table, overrides: &[String]) {
     for (index, set) in overrides.iter().enumerate() {
-        if let Err(diagnostic) = overrides::apply(&mut root, set, index + 1) {
+        if let Err(diagnostic) = overrides::apply(root, set, index + 1) {
             reader.found.push(diagnostic);
         }
     }
-    let draft = reader.file(&root);
-    reader.beside_unread(&root);
+}
+
+/// The system that a file's values say.
+fn finish(mut reader: Reader, root: &Table, texts: Arc<[Text]>) -> Result<(System, Source), Diagnostics> {
+    let draft = reader.file(root);
+    reader.beside_unread(root);
     match (draft, reader.found.is_empty()) {
         (Some(draft), true) => {
             let system = System::of_checked(draft);

@@ -14,7 +14,7 @@ use horolog_model::System;
 use horolog_time::Span;
 
 /// The processor as the EDF tests see it, tasks in the same order. Constant bandwidth servers are not part of it.
-pub(super) fn set_of(cpu: &CpuModel) -> Result<EdfSet, AnalysisError> {
+pub(crate) fn set_of(cpu: &CpuModel) -> Result<EdfSet, AnalysisError> {
     let mut tasks = Vec::with_capacity(cpu.tasks.len());
     for task in &cpu.tasks {
         tasks.push(EdfTask {

@@ -22,7 +22,7 @@ mod set;
 mod together;
 
 pub(crate) use breakdown::explain_edf;
-pub(crate) use cpu::{all_meet, analyze_cpu, task_meets};
+pub(crate) use cpu::{all_meet, analyze_cpu, set_of, task_meets};
 pub use demand::DemandFunction;
 pub(crate) use evidence::Prover;
 pub use horizon::{Horizon, HorizonProof};

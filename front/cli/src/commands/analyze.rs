@@ -1,6 +1,6 @@
 //! `horolog analyze`.
 
-use super::spin_priority;
+use super::{partition, spin_priority};
 use crate::arguments::{AnalyzeArguments, FileArguments};
 use crate::colour::{self, Tone};
 use crate::failure::{self, Done, Failure, Verdict};
@@ -32,6 +32,7 @@ pub(crate) fn run(words: &AnalyzeArguments) -> Done {
         ("--explain", words.explain.is_some()),
         ("--size-server", words.size_server.is_some()),
         ("--choose-spin-priority", words.choose_spin_priority),
+        ("--partition", words.partition.partition.is_some()),
     ];
     if let Some((option, _)) = of_one.into_iter().find(|(_, is_given)| *is_given) {
         return Err(Failure::usage(format_args!("{option} takes one file, and there are {}", files.len())));
@@ -66,6 +67,9 @@ fn several(files: &[FileArguments], words: &AnalyzeArguments, mut results: Resul
 
 /// One file: its result is told, its verdict comes back.
 fn one(file: &FileArguments, words: &AnalyzeArguments, results: &mut Results) -> Result<Closing, Failure> {
+    if let Some(heuristic) = words.partition.partition {
+        return partition::propose(file, words, heuristic, results);
+    }
     let (system, file) = input::system(file)?;
     let priorities = derived_priorities(&system).unwrap_or_default();
     let (system, source) = costs::filled(&system, &words.machine)?;

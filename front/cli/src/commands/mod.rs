@@ -13,6 +13,7 @@ pub(crate) mod init;
 mod interference;
 mod machine;
 pub(crate) mod measure;
+mod partition;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod sets;

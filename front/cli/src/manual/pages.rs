@@ -136,6 +136,10 @@ pub(super) const PAGES: &[Page] = &[
                 "horolog analyze system.toml --choose-spin-priority",
                 "The best spin priority of each CPU, with the bounds of all that it may have.",
             ),
+            (
+                "horolog analyze system.toml --partition all --processors 4 --output placed.toml",
+                "A CPU for each task whose `cpu` the file leaves out, and the file with them.",
+            ),
         ],
         exit: &[
             (0, "Every hard deadline is proved."),
