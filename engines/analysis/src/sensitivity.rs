@@ -193,17 +193,23 @@ pub(crate) struct Probe<'a> {
     sweeps: u64,
     /// How many tests were given up, each counted as failed.
     given_up: u64,
+    /// A task that missed in the last sweep.
+    late: Option<usize>,
 }
 
-/// Whether every hard task of a processor meets its deadline, by the test that the searches here use; what it costs is taken off `effort`,
-/// and a test that uses all of it says no.
-pub(crate) fn holds(model: &CpuModel, policy: Policy, effort: &mut u64) -> Result<bool, AnalysisError> {
+/// Whether every hard task of a processor meets its deadline, by the test that the searches here use, and a task that misses, where the test
+/// names one. What it costs is taken off `effort`; a test that uses all of it says no.
+pub(crate) fn holds(
+    model: &CpuModel,
+    policy: Policy,
+    effort: &mut u64,
+) -> Result<(bool, Option<usize>), AnalysisError> {
     let sweeps = effort.saturating_mul(SWEEPS);
-    let mut probe = Probe { model, policy, effort: *effort, share: *effort, sweeps, given_up: 0 };
+    let mut probe = Probe { model, policy, effort: *effort, share: *effort, sweeps, given_up: 0, late: None };
     let goal = if model.tasks.iter().any(|task| task.is_soft) { Goal::Hard } else { Goal::All };
     let passed = probe.test(model, goal, effort)?;
     *effort = effort.saturating_sub((sweeps - probe.sweeps) / SWEEPS);
-    Ok(passed)
+    Ok((passed, probe.late))
 }
 
 /// What a changed processor is tested for.
@@ -220,7 +226,7 @@ impl<'a> Probe<'a> {
     pub(crate) fn new(model: &'a CpuModel, policy: Policy, options: &Options) -> Probe<'a> {
         let share = (options.effort / SHARES).max(1);
         let sweeps = options.effort.saturating_mul(SWEEPS);
-        Probe { model, policy, effort: options.effort, share, sweeps, given_up: 0 }
+        Probe { model, policy, effort: options.effort, share, sweeps, given_up: 0, late: None }
     }
 
     /// Whether work is left; after that every test counts as failed.
@@ -464,7 +470,17 @@ impl<'a> Probe<'a> {
                 let mut responses = Vec::new();
                 let rules = Rules { to_first_miss: true, ..Rules::default() };
                 match fixed_priority::sweep::sweep(model, rules, &mut responses, &mut self.sweeps)? {
-                    Some(Swept::Misses) => return Ok(false),
+                    Some(Swept::Misses) => {
+                        // The sweep goes from the most important level down, and ended at the one that misses.
+                        let open = (0..model.tasks.len()).filter(|&index| responses[index].is_none());
+                        self.late = open.reduce(|best, other| {
+                            match (model.tasks[best].priority, model.tasks[other].priority) {
+                                (Some(own), Some(its)) if its.is_more_important_than(own) => other,
+                                _ => best,
+                            }
+                        });
+                        return Ok(false);
+                    }
                     Some(Swept::Effort) => {
                         self.given_up += 1;
                         return Ok(false);

@@ -25,20 +25,19 @@ fn a_proposal_says_what_analyze_says_of_the_written_file() {
     let fp = "[system]\nname = \"s\"\npriorities = \"rate-monotonic\"\n[platform]\ncpus = 2\n";
     let edf = "[system]\nname = \"s\"\npolicy = \"edf\"\n[platform]\ncpus = 2\n";
     let lock = "[[task.section]]\nresource = \"r\"\nfrom = \"0 ns\"\nlength = \"1 ms\"\n";
-    let tight = "deadline = \"3 ms\"\n";
     let files = [
         (
             format!("{fp}{}{}{}", task("a", 10, 5, ""), task("b", 20, 9, ""), task("c", 40, 10, "")),
             "exact",
             0,
         ),
-        // A bound of the utilisation takes what misses beside a longer one that is not preempted.
+        // A bound of the utilisation takes what misses behind a longer one that is not preempted.
         (
             format!(
-                "{edf}{}{}{}",
-                task("a", 10, 3, tight),
-                task("b", 100, 1, ""),
-                task("c", 100, 8, "preemption = \"non-preemptive\"\n")
+                "{}{}{}",
+                edf.replace("cpus = 2", "cpus = 1"),
+                task("a", 10, 1, "deadline = \"3 ms\"\n"),
+                task("b", 100, 8, "preemption = \"non-preemptive\"\n")
             ),
             "utilisation",
             1,

@@ -1,4 +1,8 @@
 //! The test of one processor by itself, kept from placement to placement: for independent tasks below no server.
+//!
+//! Bounds that cost little come first: what asks for more than the processor is refused; what lies within `Σ C/min(D, T) < 1` under EDF, and under
+//! derived fixed priorities within the hyperbolic bound or a linear bound of every level's response time, is taken. The test of the policy
+//! decides the rest; under fixed priorities the task that missed last and the new one are looked at before all others.
 
 use super::fit::Judge;
 use super::units::Unit;
@@ -7,8 +11,8 @@ use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask};
 use crate::error::AnalysisError;
 use crate::utilisation::{self, RunningSum};
-use crate::{quick_facts, sensitivity};
-use horolog_model::{CpuId, Policy, Priority, PriorityAssignment, System};
+use crate::{fixed_priority, quick_facts, sensitivity};
+use horolog_model::{CpuId, Policy, Priority, PriorityAssignment, System, TaskId};
 use std::cmp::Ordering;
 
 /// The factors of the hyperbolic bound are in units of 2^-60, rounded up.
@@ -29,8 +33,24 @@ pub(super) struct Processor {
     timer: Option<u64>,
     /// Whether nothing but the tasks takes time.
     pub(super) is_bare: bool,
-    /// Whether the bounds of the processor's utilisation prove what is on it.
+    /// Whether the bounds prove what is on it: of the utilisation under EDF, of the levels under fixed priorities.
     is_simple: bool,
+    /// Whether every deadline is the period, too.
+    is_implicit: bool,
+    /// Under derived fixed priorities, the most important first.
+    levels: Vec<Level>,
+    /// A task that missed when the last test said no: where it misses again, no other one need be looked at.
+    late: Option<TaskId>,
+}
+
+/// One level of fixed priorities.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    priority: Priority,
+    wcet: u64,
+    deadline: u64,
+    /// C/T, rounded up to 2^-64.
+    share: u128,
 }
 
 /// All processors.
@@ -102,6 +122,9 @@ pub(super) fn empty(system: &System, cpus: &[CpuId]) -> Result<Vec<Processor>, A
             timer,
             is_bare,
             is_simple: is_bare,
+            is_implicit: true,
+            levels: Vec::new(),
+            late: None,
             model,
         };
         for (c, t) in quick_facts::shares(&processor.model) {
@@ -133,11 +156,37 @@ impl Processor {
         self.ask(task.wcet, separation, shortest);
         let has_deadline = match policy {
             Policy::Edf => task.deadline.is_some(),
-            _ => is_monotonic && task.deadline == Some(separation),
+            _ => is_monotonic && task.deadline.is_some_and(|deadline| deadline <= separation),
         };
         self.is_simple &= jitter == 0 && task.shape.preemptive && has_deadline;
+        self.is_implicit &= task.deadline == Some(separation);
+        if self.is_simple
+            && let (Some(priority), Some(deadline)) = (task.priority, task.deadline)
+        {
+            let share = (u128::from(task.wcet) << 64).div_ceil(u128::from(separation));
+            let level = Level { priority, wcet: task.wcet, deadline, share };
+            self.levels.insert(self.place_of(priority), level);
+        }
         self.add(task);
         true
+    }
+
+    /// The first level that is less important.
+    fn place_of(&self, priority: Priority) -> usize {
+        self.levels.partition_point(|level| !priority.is_more_important_than(level.priority))
+    }
+
+    /// Whether every level meets its deadline by `R ≤ (C + Σ C_h)/(1 − Σ C_h/T_h)` over all h above: at that instant x the demand
+    /// `C + Σ ⌈x/T_h⌉·C_h` is at most `C + Σ (x/T_h + 1)·C_h = x`.
+    fn levels_hold(&self) -> bool {
+        let (mut work, mut share) = (0_u128, 0_u128);
+        self.levels.iter().all(|level| {
+            work += u128::from(level.wcet);
+            let left = (1_u128 << 64).saturating_sub(share);
+            share = share.saturating_add(level.share);
+            // A deadline is below 2^62, so that the product stays within 126 bits.
+            work < 1 << 62 && level.deadline < 1 << 62 && work << 64 <= u128::from(level.deadline) * left
+        })
     }
 
     fn add(&mut self, task: CpuTask) {
@@ -163,7 +212,7 @@ impl Processor {
     }
 
     /// Whether its hard deadlines hold.
-    fn holds(&self, policy: Policy, work: &mut Work) -> Result<bool, AnalysisError> {
+    fn holds(&mut self, policy: Policy, work: &mut Work) -> Result<bool, AnalysisError> {
         let is_soft = self.model.tasks.iter().any(|task| task.is_soft || task.deadline.is_none());
         if !is_soft && self.asked.compare_with_one() == Some(Ordering::Greater) {
             return Ok(false);
@@ -171,14 +220,36 @@ impl Processor {
         if self.is_simple && self.is_within_quick_bound(policy) {
             return Ok(true);
         }
-        work.test(|effort| sensitivity::holds(&self.model, policy, effort))
+        let mut late = None;
+        let found = work.test(|effort| {
+            if policy != Policy::Edf && !is_soft {
+                // Whoever missed before, and who is new, misses soonest, and one level costs little.
+                let before = self.model.tasks.iter().position(|task| Some(task.id) == self.late);
+                for index in before.into_iter().chain([self.model.tasks.len() - 1]) {
+                    let given = *effort;
+                    if fixed_priority::excess_within(&self.model, index, effort)? > 0 && *effort > 0 {
+                        late = Some(index);
+                        return Ok(false);
+                    }
+                    if *effort == 0 {
+                        // Nothing is said by a test that did not end.
+                        *effort = given / 2;
+                    }
+                }
+            }
+            let (passed, found) = sensitivity::holds(&self.model, policy, effort)?;
+            late = found;
+            Ok(passed)
+        })?;
+        self.late = late.map(|index| self.model.tasks[index].id).or(self.late);
+        Ok(found)
     }
 
     /// As [`Processor::is_within_bound`], where rounding decides nothing.
     fn is_within_quick_bound(&self, policy: Policy) -> bool {
         match policy {
             Policy::Edf => self.dense.compare_with_one() == Some(Ordering::Less),
-            _ => self.product <= 2 * ONE,
+            _ => self.is_implicit && self.product <= 2 * ONE || self.levels_hold(),
         }
     }
 }
@@ -246,6 +317,7 @@ struct Mark {
     dense: RunningSum,
     product: u128,
     is_simple: bool,
+    is_implicit: bool,
 }
 
 impl Mark {
@@ -258,14 +330,21 @@ impl Mark {
             dense: processor.dense,
             product: processor.product,
             is_simple: processor.is_simple,
+            is_implicit: processor.is_implicit,
         }
     }
 
     fn restore(self, processor: &mut Processor) {
+        for task in &processor.model.tasks[self.tasks..] {
+            if let Some(priority) = task.priority {
+                processor.levels.retain(|level| level.priority != priority);
+            }
+        }
         processor.model.tasks.truncate(self.tasks);
         processor.model.interrupts.truncate(self.interrupts);
         processor.densities.truncate(self.densities);
         (processor.asked, processor.dense) = (self.asked, self.dense);
-        (processor.product, processor.is_simple) = (self.product, self.is_simple);
+        processor.product = self.product;
+        (processor.is_simple, processor.is_implicit) = (self.is_simple, self.is_implicit);
     }
 }

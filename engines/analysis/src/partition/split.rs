@@ -117,66 +117,82 @@ pub(super) fn split(
     if obstacle(source).is_some() {
         return Ok(None);
     }
-    let separation = *separation;
     let mut rest = Part { cpu: source.cpu, wcet: task.wcet, deadline, after: 0 };
     let mut parts: Vec<Part> = Vec::new();
     let mut saved: Vec<(usize, Processor)> = Vec::new();
     loop {
         let is_free = |place: &usize| saved.iter().all(|(used, _)| used != place);
         let free: Vec<usize> = (0..judge.processors.len()).filter(is_free).collect();
-        let mut longest: Vec<(u64, usize)> = Vec::new();
-        for place in free {
-            let part = longest_on(&judge.processors[place], rest.wcet, separation, judge.work)?;
-            longest.extend(part.map(|part| (part, place)));
-        }
-        longest.sort_by_key(|&(part, place)| (std::cmp::Reverse(part), place));
-        let mut is_whole = false;
-        let mut next = None;
-        for &(wcet, place) in &longest {
-            let before = judge.processors[place].clone();
-            let part = Part { cpu: before.model.cpu, wcet, deadline: wcet, after: rest.after };
-            if !judge.takes(std::iter::once(as_task(task, part)), place, Acceptance::Exact)? {
-                continue;
-            }
-            let after = Part {
-                wcet: rest.wcet - wcet,
-                deadline: rest.deadline - wcet,
-                after: rest.after + wcet,
-                ..rest
-            };
-            let mut others: Vec<usize> = (0..judge.processors.len()).collect();
-            others.retain(|&other| other != place && saved.iter().all(|(used, _)| *used != other));
-            for other in others {
-                if judge.takes(std::iter::once(as_task(task, after)), other, Acceptance::Exact)? {
-                    let cpu = judge.processors[other].model.cpu;
-                    parts.extend([part, Part { cpu, ..after }]);
-                    is_whole = true;
-                    break;
-                }
-            }
-            if is_whole {
-                break;
-            }
-            judge.processors[place] = before;
-            next = next.or(Some((part, after, place)));
-        }
-        if is_whole {
-            let is_periodic = task.is_periodic;
-            return Ok(Some(Split { task: id, is_periodic, parts }));
+        let longest = longest_parts(&free, rest, *separation, judge)?;
+        if let Some(two) = in_two(task, &longest, rest, &free, judge)? {
+            parts.extend(two);
+            return Ok(Some(Split { task: id, is_periodic: task.is_periodic, parts }));
         }
         // The longest part of all stays, and its rest is split again.
-        let Some((part, after, place)) = next else { break };
+        let Some(&(part, place)) = longest.first() else { break };
         saved.push((place, judge.processors[place].clone()));
         if !judge.takes(std::iter::once(as_task(task, part)), place, Acceptance::Exact)? {
             break;
         }
         parts.push(part);
-        rest = after;
+        rest = behind(rest, part);
     }
     for (place, before) in saved {
         judge.processors[place] = before;
     }
     Ok(None)
+}
+
+/// The longest part that each of these processors takes, the longest of all first.
+fn longest_parts(
+    free: &[usize],
+    rest: Part,
+    separation: u64,
+    judge: &mut Plain<'_>,
+) -> Result<Vec<(Part, usize)>, AnalysisError> {
+    let mut longest: Vec<(Part, usize)> = Vec::new();
+    for &place in free {
+        let cpu = judge.processors[place].model.cpu;
+        let part = longest_on(&judge.processors[place], rest.wcet, separation, judge.work)?;
+        longest.extend(part.map(|wcet| (Part { cpu, wcet, deadline: wcet, after: rest.after }, place)));
+    }
+    longest.sort_by_key(|&(part, place)| (std::cmp::Reverse(part.wcet), place));
+    Ok(longest)
+}
+
+/// A part on one processor and all behind it on another one; of these parts the longest with which that goes.
+fn in_two(
+    task: &CpuTask,
+    longest: &[(Part, usize)],
+    rest: Part,
+    free: &[usize],
+    judge: &mut Plain<'_>,
+) -> Result<Option<[Part; 2]>, AnalysisError> {
+    for &(part, place) in longest {
+        let before = judge.processors[place].clone();
+        if !judge.takes(std::iter::once(as_task(task, part)), place, Acceptance::Exact)? {
+            continue;
+        }
+        let after = behind(rest, part);
+        for &other in free.iter().filter(|&&other| other != place) {
+            if judge.takes(std::iter::once(as_task(task, after)), other, Acceptance::Exact)? {
+                let cpu = judge.processors[other].model.cpu;
+                return Ok(Some([part, Part { cpu, ..after }]));
+            }
+        }
+        judge.processors[place] = before;
+    }
+    Ok(None)
+}
+
+/// What is left behind a part.
+const fn behind(rest: Part, part: Part) -> Part {
+    Part {
+        wcet: rest.wcet - part.wcet,
+        deadline: rest.deadline - part.wcet,
+        after: rest.after + part.wcet,
+        ..rest
+    }
 }
 
 /// The longest part that a processor takes; one with costs, other loads or other than plain tasks takes none.
