@@ -6,6 +6,7 @@ pub mod drawn_offsets;
 pub mod driven_system;
 pub mod exhaustive;
 pub mod exhaustive_edf;
+pub mod exhaustive_global;
 mod explained;
 pub mod mixed_system;
 pub mod naive_simulator;

@@ -17,6 +17,7 @@ mod error;
 mod explain;
 pub mod fixed_priority;
 pub mod frame_grabber;
+pub mod global;
 pub mod hyperbolic_load;
 mod links;
 pub mod load_bound;

@@ -1,0 +1,38 @@
+//! What a task executes at most within a window.
+
+use super::SporadicTask;
+
+/// W(x) = N C + min(C, x + D − S − C − N T), N = ⌊(x + D − S − C) / T⌋: in any window of length x, where every job is done S before its
+/// deadline. The first job ends as late as it can, all later ones execute at once (`bertogna09`, equation 4). The workload with a carried-in
+/// job of `guan09` is the same where x ≥ C, without the unit that is taken off there in whole numbers.
+#[inline]
+pub(super) fn in_window(task: &SporadicTask, slack: u64, window: u64) -> u64 {
+    let reach = window + (task.deadline - slack - task.wcet);
+    let jobs = reach / task.period;
+    jobs * task.wcet + task.wcet.min(reach - jobs * task.period)
+}
+
+/// Jobs due no later than a deadline that stands D_k after the window's start: ⌊D_k / T⌋ C + min(C, max(0, D_k mod T − S)). Their
+/// deadlines end with it, at every T before it (`bertogna09`, equation 9).
+#[inline]
+pub(super) fn due_no_later(task: &SporadicTask, slack: u64, deadline: u64) -> u64 {
+    let jobs = deadline / task.period;
+    let before = deadline - jobs * task.period;
+    jobs * task.wcet + task.wcet.min(before.saturating_sub(slack))
+}
+
+/// ⌊x / T⌋ C + min(C, x mod T): with no job from before the window (`guan09`, equation 4).
+#[inline]
+pub(super) fn without_carry_in(task: &SporadicTask, window: u64) -> u64 {
+    let jobs = window / task.period;
+    jobs * task.wcet + task.wcet.min(window - jobs * task.period)
+}
+
+/// The demand bound (⌊(t − D) / T⌋ + 1) C of releases and deadlines within t; 0 before the first deadline.
+#[inline]
+pub(super) fn demand(task: &SporadicTask, within: u64) -> u64 {
+    match within.checked_sub(task.deadline) {
+        Some(after) => (after / task.period + 1) * task.wcet,
+        None => 0,
+    }
+}
