@@ -18,6 +18,8 @@ pub struct TinyGlobalTask {
     pub deadline: u8,
     /// Smaller is more important. EDF does not look at it.
     pub rank: u8,
+    /// Whether jobs come exactly a period apart once the first has come.
+    pub is_periodic: bool,
 }
 
 /// How jobs are ordered and executed.
@@ -50,12 +52,15 @@ struct Place {
     since: u8,
     left: u8,
     runs: bool,
+    /// Whether any job has come.
+    begun: bool,
 }
 
 /// Visits all states; `None` beyond `limit` of them.
 #[must_use]
 pub fn every_run(tasks: &[TinyGlobalTask], rules: TinyRules, limit: usize) -> Option<TinyAnswer> {
-    let start: Vec<Place> = tasks.iter().map(|task| Place { since: task.period, ..Place::default() }).collect();
+    let start: Vec<Place> =
+        tasks.iter().map(|task| Place { since: task.period, ..Place::default() }).collect();
     let mut answer = TinyAnswer { late: Vec::new(), worst: vec![0; tasks.len()], states: 0 };
     let mut seen = HashSet::from([start.clone()]);
     let mut open = VecDeque::from([start]);
@@ -87,9 +92,13 @@ fn releases(tasks: &[TinyGlobalTask], rules: TinyRules, state: &[Place]) -> Vec<
         let before = all.clone();
         for left in least..=task.wcet {
             for mut one in before.clone() {
-                one[index] = Place { since: 0, left, runs: false };
+                one[index] = Place { since: 0, left, runs: false, begun: task.is_periodic };
                 all.push(one);
             }
+        }
+        if task.is_periodic && state[index].begun {
+            // The next one comes now.
+            all.retain(|one| one[index].left > 0);
         }
     }
     all
@@ -139,7 +148,7 @@ mod tests {
     const EDF: TinyRules = TinyRules { edf: true, keeps: false, shorter: false, processors: 2 };
 
     fn task(wcet: u8, period: u8, rank: u8) -> TinyGlobalTask {
-        TinyGlobalTask { wcet, period, deadline: period, rank }
+        TinyGlobalTask { wcet, period, deadline: period, rank, is_periodic: false }
     }
 
     /// Dhall and Liu: two light tasks and a heavy one.

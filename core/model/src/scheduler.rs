@@ -45,6 +45,9 @@ impl Order {
     /// The words of the system file.
     pub const WORDS: [&'static str; 4] = ["fifo", "fixed-priority", "edf", "table"];
 
+    /// The words of a root over several processors.
+    pub const CLUSTER_WORDS: [&'static str; 2] = ["fixed-priority", "edf"];
+
     /// The word of the system file.
     #[must_use]
     pub const fn word(self) -> &'static str {

@@ -332,14 +332,23 @@ impl System {
     /// What does not know of these has to refuse, and to name this place. Sections that hold resources: [`System::first_held`].
     #[must_use]
     pub fn first_beyond_servers(&self) -> Option<String> {
-        let is_tree = |server: &&Server| server.is_scheduler();
-        let tree = self.parts.servers.iter().find(is_tree).map(|it| format!("scheduler.{}", it.name));
         let cluster = || self.parts.clusters.first().map(|it| format!("scheduler.{}", it.name));
+        self.first_tree().or_else(cluster).or_else(|| self.first_beyond_clusters())
+    }
+
+    fn first_tree(&self) -> Option<String> {
+        let tree = self.parts.servers.iter().find(|server| server.is_scheduler())?;
+        Some(format!("scheduler.{}", tree.name))
+    }
+
+    /// As [`System::first_beyond_servers`], leaving clusters out.
+    #[must_use]
+    pub fn first_beyond_clusters(&self) -> Option<String> {
         let mode = || self.parts.modes.first().map(|it| format!("mode.{}", it.name));
         let has_slots = |device: &&Device| device.slots > 1;
         let slots =
             || self.parts.devices.iter().find(has_slots).map(|it| format!("device.{}.slots", it.name));
-        tree.or_else(cluster).or_else(mode).or_else(slots)
+        self.first_tree().or_else(mode).or_else(slots)
     }
 
     /// The first resource that a task holds in a section, as `resource.NAME`; one that no task locks changes nothing.

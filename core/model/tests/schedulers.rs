@@ -294,3 +294,46 @@ fn deep_trees_end() {
     let errors = file::read(&format!("{head}{chain}{last}{round}"), "deep.toml", &[]).expect_err("a circle");
     assert!(errors.to_string().contains("stands below itself"), "{errors}");
 }
+
+const CLUSTER: &str = "[system]\nname = \"x\"\npolicy = \"edf\"\n[platform]\ncpus = 3\n\
+    [[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\n\
+    [[task]]\nname = \"b\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\n\
+    [[task]]\nname = \"alone\"\ncpu = 0\nperiod = \"10 ms\"\nwcet = \"2 ms\"\n";
+
+/// `[[cluster]]` is the short form of a `[[scheduler]]` with `cpus`.
+#[test]
+fn a_cluster_is_the_short_form_of_a_root_over_several_processors() {
+    let root = "name = \"pair\"\ncpus = [1, 2]\norder = \"edf\"\ntasks = [\"a\", \"b\"]\n";
+    let of = |header: &str| file::read(&format!("{CLUSTER}{header}\n{root}"), "x.toml", &[]);
+    let (short, _) = of("[[cluster]]").expect("a good file");
+    let (long, _) = of("[[scheduler]]").expect("a good file");
+    assert_eq!(short, long);
+    assert_eq!(short.first_beyond_servers().as_deref(), Some("scheduler.pair"));
+    assert_eq!(short.first_beyond_clusters(), None);
+    let printed = file::print(&short);
+    assert!(printed.contains("[[scheduler]]") && !printed.contains("[[cluster]]"), "{printed}");
+}
+
+#[test]
+fn a_cluster_that_is_wrong_has_its_place_and_the_remedy() {
+    let said = |lines: &str| {
+        let text = format!("{CLUSTER}[[cluster]]\n{lines}");
+        file::read(&text, "x.toml", &[]).expect_err("a bad file").to_string()
+    };
+    let cases = [
+        ("name = \"p\"\norder = \"edf\"\ntasks = [\"a\", \"b\"]\n", "cpus"),
+        ("name = \"p\"\ncpus = [1, 2]\ntasks = [\"a\", \"b\"]\n", "order"),
+        ("name = \"p\"\ncpus = [1, 2]\norder = \"fifo\"\ntasks = [\"a\", \"b\"]\n", "fixed-priority"),
+        ("name = \"p\"\ncpus = [1]\norder = \"edf\"\ntasks = [\"a\", \"b\"]\n", "at least two processors"),
+        ("name = \"p\"\ncpus = [0, 1]\norder = \"edf\"\ntasks = [\"a\", \"b\"]\n", "belongs to `p`"),
+        ("name = \"p\"\ncpus = [1, 2]\norder = \"edf\"\ntasks = [\"a\", \"c\"]\n", "there is no task `c`"),
+        (
+            "name = \"p\"\ncpus = [1, 2]\norder = \"edf\"\ntasks = [\"a\", \"b\"]\nbudget = \"1 ms\"\n",
+            "budget",
+        ),
+    ];
+    for (lines, part) in cases {
+        let text = said(lines);
+        assert!(text.contains(part) && text.contains("x.toml:"), "{lines}: {text}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Systems that no test here knows: trees of schedulers, clusters, modes, devices with several slots; and processors whose tasks
+//! Systems that no test here knows: trees of schedulers, modes, devices with several slots; and processors whose tasks
 //! hold resources beside what the bound of their blocking does not know.
 //!
 //! The gate stands where every test begins, at the model of a processor ([`crate::cpu_model::CpuModel::new`]), so that a new
@@ -16,10 +16,10 @@ pub(crate) const NO_TEST: &str = "none";
 
 /// Why there is no answer about any task; `None` where the tests know everything that the system says.
 pub(crate) fn why(system: &System) -> Option<String> {
-    match system.first_beyond_servers() {
+    match system.first_beyond_clusters() {
         Some(at) => Some(format!(
-            "no test knows of `{at}`: trees of schedulers, clusters, modes and devices with several slots can be simulated \
-             and run, but not analysed"
+            "no test knows of `{at}`: trees of schedulers, modes and devices with several slots can be simulated and run, but not \
+             analysed"
         )),
         // The search for priorities asks the tests of a processor.
         None if system.priorities() == PriorityAssignment::Audsley => {
@@ -83,9 +83,16 @@ fn unbounded(system: &System, cpu: CpuId) -> Option<&Resource> {
     held.map(|resource| &system.resources()[resource]).find(|resource| !is_known(&resource.protocol))
 }
 
+/// The cluster that a processor belongs to, by its place.
+pub(crate) fn cluster_on(system: &System, cpu: CpuId) -> Option<usize> {
+    system.clusters().iter().position(|cluster| cluster.cpus.contains(&cpu))
+}
+
 /// Refuses what no test of a processor by itself knows.
 pub(crate) fn refuse_on(system: &System, cpu: CpuId) -> Result<(), AnalysisError> {
-    refuse(system)?;
+    if cluster_on(system, cpu).is_some() || system.first_beyond_clusters().is_some() {
+        refuse(system)?;
+    }
     let together = || {
         suspended_waits::concern(system, cpu).then(|| {
             format!(
@@ -102,13 +109,15 @@ pub(crate) fn refuse_on(system: &System, cpu: CpuId) -> Result<(), AnalysisError
     }
 }
 
-/// Refuses what no test knows.
+/// Refuses what no test of single processors knows.
 pub(crate) fn refuse(system: &System) -> Result<(), AnalysisError> {
-    match (system.first_beyond_servers(), why(system)) {
-        (Some(at), Some(why)) => {
+    let of_cluster = || "a cluster's tasks have tests of their own, which `analyze` asks".to_owned();
+    match system.first_beyond_servers() {
+        Some(at) => {
+            let why = why(system).unwrap_or_else(of_cluster);
             Err(AnalysisError::outside(at, why, "simulate the file, run it and verify the trace"))
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 

@@ -71,6 +71,8 @@ pub enum TermKind {
     Answer,
     /// Context switches.
     ContextSwitches,
+    /// While all processors of a cluster execute other tasks.
+    AllProcessorsBusy,
     /// Interrupts and events of a device or driver.
     Device,
     /// Timer interrupts.
@@ -136,6 +138,9 @@ pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explana
     if let Some(why) = beyond::why(system).or_else(|| beyond::why_on(system, system.task(id).cpu)) {
         let explanation = Explanation::unresolved(&system.task(id).name, beyond::NO_TEST);
         return Ok(Explanation { reason: Some(why), ..explanation });
+    }
+    if let Some(place) = system.cluster_of(id) {
+        return Ok(crate::global::verdict::explain(&resolve_priorities(system)?, place, id, options));
     }
     crate::waiting::refuse_unbounded(system)?;
     let system = resolve_priorities(system)?;
@@ -478,6 +483,7 @@ impl fmt::Display for Term {
                 write!(f, "{count} context switch{}", if count == 1 { "" } else { "es" })
             }
             TermKind::Device => write!(f, "{count} time{plural} `{who}`, a driver"),
+            TermKind::AllProcessorsBusy => write!(f, "while all {count} processors execute others: {who}"),
             TermKind::TimerInterrupts => write!(f, "{count} timer interrupt{plural}"),
             TermKind::Outside => write!(f, "interference from outside: {who}"),
             TermKind::Jitter => write!(f, "its release jitter"),

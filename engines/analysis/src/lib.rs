@@ -60,7 +60,7 @@ use horolog_time::Span;
 ///
 /// # Errors
 /// Where the system lies outside the assumptions of every test, with the remedy. A deadline that is missed or not
-/// proven is a result, not an error; so is a system with a tree of schedulers, a cluster or modes, of which no test knows, and
+/// proven is a result, not an error; so is a system with a tree of schedulers or modes, of which no test knows, and
 /// one whose times leave the range of the tests: every verdict is unknown then.
 pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisError> {
     let answer = match beyond::why(system) {
@@ -101,6 +101,15 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
     let waits = suspended_waits::bounds(&resolved, options)?;
     notes.extend(waits.iter().map(suspended_waits::Waits::note));
     for cpu in resolved.platform().cpus.iter() {
+        if let Some(place) = beyond::cluster_on(&resolved, cpu) {
+            if resolved.clusters()[place].cpus.first() == Some(&cpu) {
+                let found = global::verdict::judge(&resolved, place, options);
+                found.tasks.into_iter().for_each(|(id, verdict)| tasks[id.index()] = Some(verdict));
+                processors.push(found.processor);
+                notes.extend(found.notes);
+            }
+            continue;
+        }
         if let Some(why) = beyond::why_on(&resolved, cpu) {
             for (id, _) in resolved.tasks_on(cpu) {
                 tasks[id.index()] = Some(beyond::unknown_task(&resolved, id));
@@ -117,6 +126,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             }
             processors.push(ProcessorVerdict {
                 cpu,
+                cluster: None,
                 utilisation: model.utilisation(),
                 tests: Vec::new(),
                 utilisation_exact: quick_facts::utilisation(model),
@@ -171,6 +181,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
         devices.append(&mut here);
         processors.push(ProcessorVerdict {
             cpu,
+            cluster: None,
             utilisation: model.utilisation(),
             tests,
             utilisation_exact: quick_facts::utilisation(&model),

@@ -14,6 +14,8 @@ pub struct Options {
     /// Whether to search the scaling factor, slack and remedies too ([`crate::sensitivity`]): some hundred times the
     /// work of the verdicts alone.
     pub sensitivity: bool,
+    /// Steps of the search over every run of a cluster's tasks; `None`: a few hundred thousand, and only where no other test decides.
+    pub search_steps: Option<u64>,
 }
 
 /// Up to so many tasks of a processor each may cost the whole effort; more share that of so many.
@@ -45,7 +47,7 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { effort: 5_000_000, resolution: Span::from_ns(1), sensitivity: false }
+        Options { effort: 5_000_000, resolution: Span::from_ns(1), sensitivity: false, search_steps: None }
     }
 }
 

@@ -57,9 +57,15 @@ pub fn utilisation(cpu: &CpuModel) -> Utilisation {
         let ppb = total.and_then(|t| t.checked_mul(1_000_000_000)).map(|t| t.div_ceil(1 << 64));
         return Utilisation { exact: None, ppb: ppb.and_then(|p| u64::try_from(p).ok()) };
     }
-    let exact = utilisation::sum(shares.iter().copied());
+    of_shares(&shares, 1)
+}
+
+/// Σ c/t of what `processors` of them do together, for each of them.
+pub(crate) fn of_shares(shares: &[(u64, u64)], processors: u32) -> Utilisation {
+    let exact = utilisation::sum(shares.iter().copied()) / BigUint::from(processors);
     let ppb = u64::try_from((&exact * BigUint::from(1_000_000_000_u32)).ceil().to_integer()).ok();
-    Utilisation { exact: Some(format!("{}/{}", exact.numer(), exact.denom())), ppb }
+    let exact = (shares.len() <= MOST_TASKS).then(|| format!("{}/{}", exact.numer(), exact.denom()));
+    Utilisation { exact, ppb }
 }
 
 /// Liu and Layland's and the hyperbolic bound of one processor under fixed priorities.

@@ -225,6 +225,9 @@ pub struct ProcessorVerdict {
     /// Which processor.
     #[serde(serialize_with = "cpu_number")]
     pub cpu: CpuId,
+    /// The cluster of which it is the first processor: then all else is about the whole cluster, and a share is that of each of its processors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     /// Long-run share that tasks and interference ask for.
     pub utilisation: f64,
     /// Set tests, without bounds on single tasks.

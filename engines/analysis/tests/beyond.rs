@@ -1,4 +1,4 @@
-//! Systems with trees, clusters, modes or devices with several slots: no entry of this library says a number about them.
+//! Systems with trees, modes or devices with several slots: no entry of this library says a number about them. Of clusters `analyze` alone does.
 
 use horolog_analysis::{Options, Schedulable, Verdict, analyze, certify, cpu_model, explain, size_server};
 use horolog_certificate::{Certificate, check};
@@ -26,9 +26,37 @@ fn beyond() -> Vec<System> {
     systems.push(file::read(&format!("{FLAT}{disk}"), "slots.toml", &[]).expect("valid").0);
     let mut random = Random::new(8);
     systems.extend((0..200).map(|_| draw_tree(TreeShape::everything(), &mut random)));
-    systems.retain(|system| system.first_beyond_servers().is_some());
+    systems.retain(|system| system.first_beyond_clusters().is_some());
     assert!(systems.len() > 150 && systems.iter().any(|system| !system.clusters().is_empty()));
     systems
+}
+
+/// Drawn systems with clusters and nothing else that the tests do not know.
+fn clusters_alone() -> Vec<System> {
+    let mut random = Random::new(9);
+    let mut systems: Vec<System> =
+        (0..400).map(|_| draw_tree(TreeShape::everything(), &mut random)).collect();
+    systems.retain(|system| system.first_beyond_clusters().is_none() && !system.clusters().is_empty());
+    assert!(systems.len() > 3, "{}", systems.len());
+    systems
+}
+
+/// Nothing but `analyze` and `explain` knows of a cluster, and nothing is explained that `analyze` does not bound.
+#[test]
+fn of_a_cluster_there_is_an_analysis_and_no_certificate() {
+    for system in clusters_alone() {
+        let analysis = analyze(&system, &options()).expect("an answer, not an error");
+        assert_eq!(analysis.tasks.len(), system.tasks().len());
+        assert!(certify(&system, &analysis, &options()).is_err());
+        for (id, task) in system.task_ids().zip(&analysis.tasks) {
+            let explanation = explain(&system, id, &options()).expect("an answer");
+            if system.cluster_of(id).is_some() {
+                assert_eq!(explanation.response, task.response, "{}: {explanation}", task.name);
+                let cpu = task.cpu;
+                assert!(cpu_model::CpuModel::new(&system, cpu).is_err());
+            }
+        }
+    }
 }
 
 fn options() -> Options {
@@ -47,7 +75,7 @@ fn the_flat_system_is_proved() {
 #[test]
 fn the_answer_is_unknown_and_has_no_number() {
     for system in beyond() {
-        let at = system.first_beyond_servers().expect("kept for that");
+        let at = system.first_beyond_clusters().expect("kept for that");
         let analysis = analyze(&system, &options()).expect("an answer, not an error");
         assert_eq!(analysis.schedulable, Schedulable::Unknown);
         assert_eq!(analysis.tasks.len(), system.tasks().len());

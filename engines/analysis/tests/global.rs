@@ -1,9 +1,10 @@
 //! Tests of tasks on several processors below one root, against every run of small systems (`testkit::exhaustive_global`).
 
 use horolog_analysis::global::{
-    By, Scratch, Search, SporadicTask, bak_holds, bar_holds, bcl_edf_holds, bcl_fp_bounds, bcl_slack_edf_bounds,
-    bcl_slack_fp_bounds, density_holds, ff_dbf_holds, gfb_holds, is_closed, limited_carry_in_bounds,
-    non_preemptive_edf_bounds, non_preemptive_fp_bounds, response_edf_bounds, response_fp_bounds, search_sporadic,
+    By, Scratch, Search, SporadicTask, bak_holds, bar_holds, bcl_edf_holds, bcl_fp_bounds,
+    bcl_slack_edf_bounds, bcl_slack_fp_bounds, density_holds, ff_dbf_holds, gfb_holds, is_closed,
+    limited_carry_in_bounds, non_preemptive_edf_bounds, non_preemptive_fp_bounds, response_edf_bounds,
+    response_fp_bounds, search_sporadic,
 };
 use horolog_testkit::Random;
 use horolog_testkit::exhaustive_global::{TinyAnswer, TinyGlobalTask, TinyRules, every_run};
@@ -65,6 +66,7 @@ fn of_tiny(tasks: &[TinyGlobalTask]) -> Vec<SporadicTask> {
         period: task.period.into(),
         deadline: task.deadline.into(),
         rank: task.rank.into(),
+        is_periodic: task.is_periodic,
     };
     tasks.iter().map(one).collect()
 }
@@ -92,7 +94,10 @@ fn judge(tiny: &[TinyGlobalTask], rules: TinyRules, tally: &mut Tally) -> Option
         *tally.accepted.entry(name).or_default() += 1;
         for (bound, &worst) in bounds.iter().flatten().zip(&answer.worst) {
             let (all, attained) = tally.bounds.entry(name).or_default();
-            assert!(*bound >= u64::from(worst), "{name} of {tiny:?} under {rules:?}: {bounds:?} below {answer:?}");
+            assert!(
+                *bound >= u64::from(worst),
+                "{name} of {tiny:?} under {rules:?}: {bounds:?} below {answer:?}"
+            );
             (*all, *attained) = (*all + 1, *attained + u32::from(*bound == u64::from(worst)));
         }
     }
@@ -111,7 +116,7 @@ fn draw(random: &mut Random, longest: u64) -> (Vec<TinyGlobalTask>, usize) {
         let wcet = if random.below(2) == 0 { wcet.div_ceil(2) } else { wcet };
         let deadline = if implicit { period } else { random.between(wcet.into(), period.into()) as u8 };
         rank += u8::from(!equals || random.below(2) == 0);
-        TinyGlobalTask { wcet, period, deadline, rank }
+        TinyGlobalTask { wcet, period, deadline, rank, is_periodic: false }
     };
     ((0..count).map(task).collect(), processors)
 }
@@ -166,7 +171,13 @@ fn every_set_of_a_small_grid() {
     let mut grid: Vec<TinyGlobalTask> = Vec::new();
     for period in 1..=4 {
         for deadline in 1..=period {
-            grid.extend((1..=deadline).map(|wcet| TinyGlobalTask { wcet, period, deadline, rank: 0 }));
+            grid.extend((1..=deadline).map(|wcet| TinyGlobalTask {
+                wcet,
+                period,
+                deadline,
+                rank: 0,
+                is_periodic: false,
+            }));
         }
     }
     let small: Vec<TinyGlobalTask> = grid.iter().copied().filter(|task| task.period <= 3).collect();
@@ -215,7 +226,8 @@ fn shorter_jobs_make_no_other_one_later() {
 fn the_exact_search_is_the_oracle() {
     let (mut random, mut met, mut missed) = (Random::new(18), 0, 0);
     for index in 0..2_000 {
-        let (tiny, processors) = draw(&mut random, 5);
+        let (mut tiny, processors) = draw(&mut random, 5);
+        tiny.iter_mut().for_each(|task| task.is_periodic = index % 3 == 0 && random.below(2) == 0);
         let (edf, m) = (index % 2 == 0, processors as u32);
         let Some(answer) = every_run(&tiny, rules(edf, false, processors), LIMIT) else { continue };
         let by = if edf { By::Deadline } else { By::Rank };
@@ -228,7 +240,7 @@ fn the_exact_search_is_the_oracle() {
             ..task
         };
         let tasks: Vec<SporadicTask> = of_tiny(&tiny).into_iter().map(scaled).collect();
-        let (found, reached) = search_sporadic(&tasks, m, by, LIMIT);
+        let (found, reached) = search_sporadic(&tasks, m, by, 10_000_000);
         match found {
             Search::Meets { states, worst } => {
                 assert!(answer.late.is_empty(), "{tiny:?} on {m}: {answer:?}");

@@ -409,6 +409,19 @@ pub const SCHEDULER: Section = Section {
     ],
 };
 
+/// `[[cluster]]`
+pub const CLUSTER: Section = Section {
+    header: "[[cluster]]",
+    noun: "a cluster",
+    meaning: "Several processors below one root: the short form of a scheduler with `cpus`.",
+    keys: &[
+        required("name", Kind::Text, "The cluster's name, unique among servers and schedulers."),
+        required("cpus", Kind::CpuList, "Its CPUs, at least two."),
+        required("order", Kind::Word(&Order::CLUSTER_WORDS), "How it orders jobs: the first ones run."),
+        required("tasks", Kind::Texts, "The names of its tasks, which give no `cpu`."),
+    ],
+};
+
 /// `windows = [{ … }]`
 pub const WINDOW: Section = Section {
     header: "windows",
@@ -637,12 +650,13 @@ pub const INTERFERENCE: Section = Section {
 };
 
 /// The whole file: its sections by the key that holds them.
-pub const FILE: [(&str, &Section); 13] = [
+pub const FILE: [(&str, &Section); 14] = [
     ("system", &SYSTEM),
     ("platform", &PLATFORM),
     ("task", &TASK),
     ("server", &SERVER),
     ("scheduler", &SCHEDULER),
+    ("cluster", &CLUSTER),
     ("resource", &RESOURCE),
     ("spin_priority", &SPIN_PRIORITY),
     ("link", &LINK),

@@ -210,7 +210,9 @@ impl Reader {
         let server_paths = paths_of("server", server_nodes);
         let scheduler_nodes = self.items(root, "scheduler");
         let scheduler_paths = paths_of("scheduler", scheduler_nodes);
-        let named = Named::of(server_nodes, scheduler_nodes);
+        let cluster_nodes = self.items(root, "cluster");
+        let cluster_paths = paths_of("cluster", cluster_nodes);
+        let named = Named::of(server_nodes, scheduler_nodes, cluster_nodes);
         let tasks: Vec<Option<Task>> = nodes
             .iter()
             .zip(&paths)
@@ -225,6 +227,9 @@ impl Reader {
         for (node, path) in scheduler_nodes.iter().zip(scheduler_paths) {
             let scheduler = self.scheduler(node, &path, platform.as_ref(), &named);
             below.push((node.place.range.start, scheduler, path));
+        }
+        for (node, path) in cluster_nodes.iter().zip(cluster_paths) {
+            below.push((node.place.range.start, self.cluster(node, &path), path));
         }
         unread.extend(below.iter().filter(|(_, item, _)| item.is_none()).map(|(.., path)| path.clone()));
         let Schedulers { servers, server_paths, clusters, cluster_paths, is_complete: all_schedulers } =

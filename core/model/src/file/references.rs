@@ -17,10 +17,11 @@ struct Reference {
     noun: &'static str,
 }
 
-const REFERENCES: [Reference; 7] = [
+const REFERENCES: [Reference; 8] = [
     Reference { section: "server", key: "tasks", targets: &["task"], noun: "task" },
     Reference { section: "scheduler", key: "tasks", targets: &["task"], noun: "task" },
     Reference { section: "scheduler", key: "parent", targets: &["scheduler"], noun: "scheduler" },
+    Reference { section: "cluster", key: "tasks", targets: &["task"], noun: "task" },
     Reference { section: "request", key: "task", targets: &["task"], noun: "task" },
     Reference { section: "request", key: "device", targets: &["device"], noun: "device" },
     Reference { section: "link", key: "from", targets: &["task"], noun: "task" },

@@ -1,6 +1,6 @@
 //! Reads one `[[scheduler]]`, and who names which task.
 
-use super::keys::{SCHEDULER, WINDOW};
+use super::keys::{CLUSTER, SCHEDULER, WINDOW};
 use super::reader::Reader;
 use super::server::{KEYS_OF_KINDS, has_unread_tasks, keys_of, names_of_tasks};
 use super::tree::{Node, Table, Value};
@@ -34,7 +34,7 @@ pub(super) struct Named<'t> {
 }
 
 impl<'t> Named<'t> {
-    pub(super) fn of(servers: &'t [Node], schedulers: &'t [Node]) -> Named<'t> {
+    pub(super) fn of(servers: &'t [Node], schedulers: &'t [Node], clusters: &'t [Node]) -> Named<'t> {
         let mut named = Named::default();
         for table in servers.iter().filter_map(as_table) {
             named.soft.extend(names_of_tasks(table));
@@ -46,24 +46,32 @@ impl<'t> Named<'t> {
                 named.tables.extend(table.get("name").and_then(text_of));
             }
             let is_fifo = table.get("order").is_none_or(|node| text_of(node) == Some(Order::Fifo.word()));
-            if let Some(node) = table.get("cpus") {
-                let first = match &node.value {
-                    Value::List(list) => list.first().and_then(cpu_of),
-                    _ => None,
-                };
-                // What is wrong with the list is told with the scheduler.
-                let first = first.unwrap_or(CpuId(0));
-                named.has_open_cluster |= has_unread_tasks(table);
-                for name in names_of_tasks(table) {
-                    // That a name is given twice is told with the second one.
-                    named.clusters.entry(name).or_insert(first);
-                }
+            if table.get("cpus").is_some() {
+                named.cluster(table);
             } else if is_fifo {
                 named.soft.extend(names_of_tasks(table));
             }
         }
+        for table in clusters.iter().filter_map(as_table) {
+            named.tasks.extend(names_of_tasks(table));
+            named.cluster(table);
+        }
         named.cpus = inherited_cpus(schedulers);
         named
+    }
+
+    fn cluster(&mut self, table: &'t Table) {
+        let first = match table.get("cpus").map(|node| &node.value) {
+            Some(Value::List(list)) => list.first().and_then(cpu_of),
+            _ => None,
+        };
+        // What is wrong with the list is told with the scheduler.
+        let first = first.unwrap_or(CpuId(0));
+        self.has_open_cluster |= has_unread_tasks(table);
+        for name in names_of_tasks(table) {
+            // That a name is given twice is told with the second one.
+            self.clusters.entry(name).or_insert(first);
+        }
     }
 
     /// Whether the task with this name has no deadline but the one that it gives.
@@ -189,6 +197,29 @@ impl Reader {
         }
         let server = Server::new(name?, tasks, cpu?, kind?);
         Some(Scheduler::Server(Server { parent, order, table: time_table, ..server }))
+    }
+
+    /// The `[[cluster]]` at `path`.
+    pub(super) fn cluster(&mut self, node: &Node, path: &str) -> Option<Scheduler> {
+        let before = self.unread;
+        let table = self.table(node, path, &CLUSTER)?;
+        if let Some(name) = table.get("name") {
+            self.places.insert(path.to_owned(), name.place.clone());
+        }
+        let name = self.required(table, path, "name", &CLUSTER);
+        let name = name.and_then(|node| self.text(node, &path::join(path, "name")));
+        let cpus = self.required(table, path, "cpus", &CLUSTER);
+        let cpus = cpus.and_then(|node| self.cpu_list(node, &path::join(path, "cpus")));
+        let order = self.required(table, path, "order", &CLUSTER);
+        let order = order.and_then(|node| {
+            self.word(node, &path::join(path, "order"), &Order::CLUSTER_WORDS, Order::from_word)
+        });
+        let tasks = self.required(table, path, "tasks", &CLUSTER);
+        let tasks = tasks.and_then(|node| self.texts(node, &path::join(path, "tasks")));
+        if self.unread > before {
+            return None;
+        }
+        Some(Scheduler::Cluster(Cluster { name: name?, cpus: cpus?, order: order?, tasks: tasks? }))
     }
 
     fn scheduler_kind(&mut self, table: &Table, path: &str, has_windows: bool) -> Option<ServerKind> {

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 ///
 /// ```
 /// use horolog_analysis::global::{SporadicTask, density_holds};
-/// let task = |wcet, deadline| SporadicTask { wcet, period: 100, deadline, rank: 0 };
+/// let task = |wcet, deadline| SporadicTask { wcet, period: 100, deadline, rank: 0, is_periodic: false };
 /// // 1/2 + 1/2 + 1/2 ≤ 2 - 1/2.
 /// assert!(density_holds(&[task(5, 10), task(5, 10), task(5, 10)], 2));
 /// assert!(!density_holds(&[task(5, 10), task(5, 10), task(6, 11)], 2));

@@ -29,7 +29,7 @@ pub enum Search {
         /// How many states were visited.
         states: usize,
     },
-    /// More states than allowed, or more than 128 bits a state.
+    /// More steps than allowed, or more than 128 bits a state.
     TooMany,
 }
 
@@ -61,6 +61,7 @@ struct Field {
     period: u64,
     deadline: u64,
     rank: u64,
+    is_periodic: bool,
     since_at: u32,
     left_at: u32,
     since_mask: u128,
@@ -99,7 +100,8 @@ impl Machine {
         let mut fields = Vec::with_capacity(tasks.len());
         for task in tasks {
             let (period, wcet) = (task.period / unit, task.wcet / unit);
-            let (since_bits, left_bits) = (u64::BITS - period.leading_zeros(), u64::BITS - wcet.leading_zeros());
+            let (since_bits, left_bits) =
+                (u64::BITS - period.leading_zeros(), u64::BITS - wcet.leading_zeros());
             if at + since_bits + left_bits > 128 {
                 return None;
             }
@@ -108,6 +110,7 @@ impl Machine {
                 period,
                 deadline: task.deadline / unit,
                 rank: u64::from(task.rank),
+                is_periodic: task.is_periodic,
                 since_at: at,
                 left_at: at + since_bits,
                 since_mask: (1 << since_bits) - 1,
@@ -118,15 +121,26 @@ impl Machine {
         Some(Machine { fields, processors: processors as usize, by, unit, order: Vec::new() })
     }
 
-    /// Nothing has been released for a long time.
+    /// Nothing has been released for a long time. Of a periodic task nothing has been released at all, which no later state says: its
+    /// numbers are both 0.
     fn start(&self) -> u128 {
-        self.fields.iter().map(|field| u128::from(field.period) << field.since_at).fold(0, |all, one| all | one)
+        let sporadic = self.fields.iter().filter(|field| !field.is_periodic);
+        sporadic.map(|field| u128::from(field.period) << field.since_at).fold(0, |all, one| all | one)
     }
 
-    /// The places of the tasks that may release a job now, as bits.
-    fn may_release(&self, state: u128) -> u64 {
-        let free = |field: &Field| field.left(state) == 0 && field.since(state) == field.period;
-        self.fields.iter().enumerate().map(|(place, field)| u64::from(free(field)) << place).sum()
+    /// The places of the tasks that may release a job now, as bits, and those of the tasks that have to.
+    fn may_release(&self, state: u128) -> (u64, u64) {
+        let (mut free, mut forced) = (0, 0);
+        for (place, field) in self.fields.iter().enumerate() {
+            let since = field.since(state);
+            match (field.left(state), field.is_periodic) {
+                (0, true) if since == 0 => free |= 1 << place,
+                (0, true) if since == field.period => forced |= 1 << place,
+                (0, false) if since == field.period => free |= 1 << place,
+                _ => {}
+            }
+        }
+        (free, forced)
     }
 
     /// With the releases of `mask`, a unit later; `tell` hears of each job that ends, with its response.
@@ -136,8 +150,12 @@ impl Machine {
         let mut next = 0_u128;
         for (place, field) in self.fields.iter().enumerate() {
             let is_released = mask >> place & 1 == 1;
-            let (since, left) = if is_released { (0, field.wcet) } else { (field.since(state), field.left(state)) };
-            next |= u128::from((since + 1).min(field.period)) << field.since_at | u128::from(left) << field.left_at;
+            let (since, left) =
+                if is_released { (0, field.wcet) } else { (field.since(state), field.left(state)) };
+            // A periodic task that has not begun goes on like that.
+            let has_begun = is_released || since > 0;
+            let later = if has_begun { (since + 1).min(field.period) } else { 0 };
+            next |= u128::from(later) << field.since_at | u128::from(left) << field.left_at;
             if left > 0 {
                 let key = match self.by {
                     By::Deadline => field.deadline - since,
@@ -209,28 +227,33 @@ impl Reached {
     }
 }
 
-/// Searches all runs with releases at multiples of the unit ([`unit_of`]), up to `limit` states.
+/// Searches all runs with releases at multiples of the unit ([`unit_of`]), up to `most` steps, each a state with what may be released in it.
 ///
 /// Constrained deadlines, tasks that can be preempted anywhere, at most 64 of them.
 #[must_use]
-pub fn search_sporadic(tasks: &[SporadicTask], processors: u32, by: By, limit: usize) -> (Search, Reached) {
+pub fn search_sporadic(tasks: &[SporadicTask], processors: u32, by: By, most: u64) -> (Search, Reached) {
     let mut reached = Reached::default();
     let machine = Machine::new(tasks, processors, by).filter(|_| tasks.len() <= 64);
     let Some(mut machine) = machine else { return (Search::TooMany, reached) };
     let mut worst = vec![0_u64; tasks.len()];
     reached.add(machine.start(), (0, 0));
-    let mut next = 0;
+    let (mut next, mut steps) = (0, 0_u64);
     while next < reached.states.len() {
         let state = reached.states[next];
-        let free = machine.may_release(state);
+        let (free, forced) = machine.may_release(state);
         // All subsets of the tasks that may release, the empty one last.
         let mut mask = free;
         loop {
-            let after = machine.after(state, mask, |task, response| worst[task] = worst[task].max(response));
+            steps += 1;
+            if steps > most {
+                return (Search::TooMany, reached);
+            }
+            let after =
+                machine.after(state, mask | forced, |task, response| worst[task] = worst[task].max(response));
             match after {
-                After::State(after) => reached.add(after, (next as u32, mask)),
+                After::State(after) => reached.add(after, (next as u32, mask | forced)),
                 After::Late(task) => {
-                    let releases = reached.releases(next as u32, mask).into_iter();
+                    let releases = reached.releases(next as u32, mask | forced).into_iter();
                     let releases = releases.map(|(units, task)| (units * machine.unit, task)).collect();
                     return (Search::Misses { task, releases, states: reached.states.len() }, reached);
                 }
@@ -239,9 +262,6 @@ pub fn search_sporadic(tasks: &[SporadicTask], processors: u32, by: By, limit: u
                 break;
             }
             mask = (mask - 1) & free;
-        }
-        if reached.states.len() > limit {
-            return (Search::TooMany, reached);
         }
         next += 1;
     }
@@ -257,10 +277,10 @@ pub fn is_closed(tasks: &[SporadicTask], processors: u32, by: By, states: &[u128
     let known: std::collections::HashSet<u128> = states.iter().copied().collect();
     known.contains(&machine.start())
         && states.iter().all(|&state| {
-            let free = machine.may_release(state);
+            let (free, forced) = machine.may_release(state);
             let mut mask = free;
             loop {
-                match machine.after(state, mask, |_, _| {}) {
+                match machine.after(state, mask | forced, |_, _| {}) {
                     After::State(after) if known.contains(&after) => {}
                     _ => return false,
                 }

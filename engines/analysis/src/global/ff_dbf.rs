@@ -22,6 +22,18 @@ const SPEED_BITS: u32 = 32;
 /// # Errors
 /// Where `effort`, in terms of a sum, runs out or a point leaves 64 bits.
 pub fn ff_dbf_holds(tasks: &[SporadicTask], processors: u32, effort: &mut u64) -> Result<bool, Undecided> {
+    ff_dbf_speed(tasks, processors, effort).map(|speed| speed.is_some())
+}
+
+/// As [`ff_dbf_holds`]: the least σ for which it holds, in 2^-32; `None` where there is none.
+///
+/// # Errors
+/// As there.
+pub fn ff_dbf_speed(
+    tasks: &[SporadicTask],
+    processors: u32,
+    effort: &mut u64,
+) -> Result<Option<u128>, Undecided> {
     let one = 1_u128 << SPEED_BITS;
     let m = u128::from(processors);
     let wide = |value: u64| u128::from(value) << SPEED_BITS;
@@ -33,14 +45,14 @@ pub fn ff_dbf_holds(tasks: &[SporadicTask], processors: u32, effort: &mut u64) -
     loop {
         // Σ FF-DBF ≤ U t + Σ U_i (T_i − D_i): beyond this t nothing is violated.
         let Some(left) = (m * one).checked_sub((m - 1) * speed + total).filter(|&left| left > 0) else {
-            return Ok(false);
+            return Ok(None);
         };
         let last = u64::try_from(late / left).ok().filter(|&last| last < 1 << 61).ok_or(Undecided::Range)?;
         match first_violation(tasks, processors, speed, last, effort)? {
-            None => return Ok(true),
+            None => return Ok(Some(speed)),
             Some(Violation { above, fall }) => {
                 if fall <= 0 {
-                    return Ok(false);
+                    return Ok(None);
                 }
                 speed += above.unsigned_abs().div_ceil(fall.unsigned_abs());
             }

@@ -57,7 +57,9 @@ pub(super) fn longest_wait_of_choice(
             work.select_nth_unstable_by_key(most - 1, |pair| std::cmp::Reverse(gain(pair)));
         }
         room.clear();
-        room.extend(work.iter().enumerate().map(|(place, &(less, more))| if place < most { more } else { less }));
+        room.extend(
+            work.iter().enumerate().map(|(place, &(less, more))| if place < most { more } else { less }),
+        );
         let found = longest_wait(room, processors);
         if cap != u64::MAX && found <= wait {
             return wait;
@@ -99,7 +101,9 @@ mod tests {
             let most = random.below(4) as usize;
             let choices = (0_u32..1 << pairs.len()).filter(|bits| bits.count_ones() as usize <= most);
             let chosen = |bits: u32| -> Vec<u64> {
-                let one = |(place, &(less, more)): (usize, &(u64, u64))| if bits >> place & 1 == 1 { more } else { less };
+                let one = |(place, &(less, more)): (usize, &(u64, u64))| {
+                    if bits >> place & 1 == 1 { more } else { less }
+                };
                 pairs.iter().enumerate().map(one).collect()
             };
             let worst = choices.map(|bits| by_trying(&chosen(bits), processors)).max().unwrap_or(0);

@@ -20,14 +20,14 @@ mod exact;
 mod ff_dbf;
 mod filling;
 mod response;
-// verdict
+pub(crate) mod verdict;
 mod workload;
 
 pub use bar::bar_holds;
 pub use bcl::{bcl_edf_holds, bcl_fp_bounds, bcl_slack_edf_bounds, bcl_slack_fp_bounds};
 pub use density::{bak_holds, density_holds, gfb_holds};
 pub use exact::{By, Reached, Search, is_closed, search_sporadic, unit_of};
-pub use ff_dbf::ff_dbf_holds;
+pub use ff_dbf::{ff_dbf_holds, ff_dbf_speed};
 pub use response::{
     limited_carry_in_bounds, non_preemptive_edf_bounds, non_preemptive_fp_bounds, response_edf_bounds,
     response_fp_bounds,
@@ -52,6 +52,8 @@ pub struct SporadicTask {
     /// Its place under fixed priorities: 0 is the most important, equals are first in, first out. A list of tasks is ascending
     /// by it. EDF does not look at it.
     pub rank: u32,
+    /// Whether a job comes exactly T after the one before. Only the search over all runs looks at it; for every other test the task is sporadic.
+    pub is_periodic: bool,
 }
 
 /// Room that the tests of many sets use again, so that none of them allocates once it is large enough.

@@ -154,7 +154,9 @@ pub fn response_edf_bounds(
         for (place, own) in tasks.iter().enumerate() {
             let Scratch { work, slacks, caps, .. } = &mut *scratch;
             caps.clear();
-            caps.extend(tasks.iter().zip(slacks.iter()).map(|(task, &slack)| due_no_later(task, slack, own.deadline)));
+            caps.extend(
+                tasks.iter().zip(slacks.iter()).map(|(task, &slack)| due_no_later(task, slack, own.deadline)),
+            );
             let mut window = own.wcet;
             let bound = loop {
                 spend(effort, tasks.len())?;
@@ -235,7 +237,8 @@ pub fn non_preemptive_edf_bounds(
             let blocks = |other: usize| tasks[other].deadline > own.deadline;
             let is_known = |_: usize| true;
             let caps = |other: usize| due_no_later(&tasks[other], slacks[other], own.deadline);
-            let bound = begins_within(tasks, place, processors, effort, scratch, (&blocks, &is_known, &caps))?;
+            let bound =
+                begins_within(tasks, place, processors, effort, scratch, (&blocks, &is_known, &caps))?;
             let Some(bound) = bound else { continue };
             scratch.bounds[place] = Some(bound);
             if own.deadline - bound > scratch.slacks[place] {

@@ -466,7 +466,10 @@ fn facts(system: &System, analysis: &Analysis) {
         let exact =
             processor.utilisation_exact.exact.as_deref().filter(|text| text.len() <= 24).unwrap_or("");
         let exact = if exact.is_empty() { String::new() } else { format!(" = {exact}") };
-        outln!("cpu {}: utilisation {:.3}{exact}", processor.cpu.0, processor.utilisation);
+        match &processor.cluster {
+            Some(cluster) => outln!("cluster {cluster}: utilisation of each cpu {:.3}{exact}", processor.utilisation),
+            None => outln!("cpu {}: utilisation {:.3}{exact}", processor.cpu.0, processor.utilisation),
+        }
         for test in &processor.tests {
             let note = test.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
             let word = format!("{:?}", test.verdict).to_lowercase();
