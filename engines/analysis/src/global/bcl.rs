@@ -21,17 +21,12 @@ pub fn bcl_edf_holds(tasks: &[SporadicTask], processors: u32, scratch: &mut Scra
 /// `bertogna09`. [`Scratch::bounds`] has a bound for every task, or it proves nothing: whether it does is the answer.
 pub fn bcl_slack_edf_bounds(tasks: &[SporadicTask], processors: u32, scratch: &mut Scratch) -> bool {
     scratch.reset(tasks.len());
+    scratch.compare_deadlines(tasks);
+    let mut ceilings_fall = true;
     loop {
         let mut has_changed = false;
         for (place, own) in tasks.iter().enumerate() {
-            let Scratch { work, slacks, .. } = &mut *scratch;
-            work.clear();
-            for (other, (task, &slack)) in tasks.iter().zip(slacks.iter()).enumerate() {
-                if other != place {
-                    work.push(due_no_later(task, slack, own.deadline));
-                }
-            }
-            let wait = longest_wait(work, u64::from(processors));
+            let wait = wait_of(tasks, place, processors, scratch, false);
             let Some(slack) = (own.deadline - own.wcet).checked_sub(wait) else { continue };
             scratch.bounds[place] = Some(own.wcet + wait);
             if slack > scratch.slacks[place] {
@@ -41,7 +36,36 @@ pub fn bcl_slack_edf_bounds(tasks: &[SporadicTask], processors: u32, scratch: &m
         if scratch.all_bounded() || !has_changed {
             return scratch.all_bounded();
         }
+        // No slack becomes larger than with the largest of the others. Most sets that are refused are refused by that at once.
+        for (place, own) in tasks.iter().enumerate().filter(|_| ceilings_fall) {
+            let wait = wait_of(tasks, place, processors, scratch, true);
+            match (own.deadline - own.wcet).checked_sub(wait) {
+                Some(slack) => scratch.ceilings[place] = slack,
+                None => return false,
+            }
+        }
+        ceilings_fall = false;
     }
+}
+
+/// The longest wait by what is due no later, with the slacks or with their ceilings.
+fn wait_of(
+    tasks: &[SporadicTask],
+    place: usize,
+    processors: u32,
+    scratch: &mut Scratch,
+    at_most: bool,
+) -> u64 {
+    let Scratch { work, slacks, ceilings, due, .. } = scratch;
+    let slacks = if at_most { ceilings } else { slacks };
+    let due = &due[place * tasks.len()..(place + 1) * tasks.len()];
+    work.clear();
+    for (other, ((task, &slack), &(whole, into))) in tasks.iter().zip(slacks.iter()).zip(due).enumerate() {
+        if other != place {
+            work.push(whole + task.wcet.min(into.saturating_sub(slack)));
+        }
+    }
+    longest_wait(work, u64::from(processors))
 }
 
 /// For each k: the longest wait with w_i = [`in_window`] of D_k over the tasks that are as important or more is at most D_k − C_k.

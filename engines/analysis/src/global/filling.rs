@@ -33,6 +33,60 @@ pub(super) fn longest_wait(work: &mut [u64], processors: u64) -> u64 {
     }
 }
 
+/// What of the work grows as the window does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Growth {
+    /// How many of the tasks grow with the window, unit by unit.
+    pub(super) tasks: u64,
+    /// For how long all of them do at least.
+    pub(super) lasts: u64,
+}
+
+impl Growth {
+    pub(super) const NONE: Growth = Growth { tasks: 0, lasts: u64::MAX };
+
+    /// A task that grows for so long; 0: it does not.
+    #[inline]
+    pub(super) fn add(&mut self, lasts: u64) {
+        if lasts > 0 {
+            (self.tasks, self.lasts) = (self.tasks + 1, self.lasts.min(lasts));
+        }
+    }
+}
+
+/// Whether a job that has waited `wait` in a window has waited long enough for others with this work; else the least wait that may be, in this
+/// window or a longer one. The order of `work` changes.
+///
+/// A wait s is enough where T_p ≤ (m − p) s for some p. Of r tasks that grow, r − p at least are outside the p largest. So in a window that
+/// is Δ longer T_p + (r − p) Δ ≤ (m − p) (s + Δ) has to hold for some p, as long as all of them grow.
+pub(super) fn next_wait(work: &mut [u64], processors: u64, wait: u64, growth: Growth) -> u64 {
+    let mut rest: u64 = work.iter().sum();
+    let (mut first, mut sharing) = (0, processors);
+    // Without growth, and with it.
+    let (mut alone, mut grown) = (u64::MAX, u64::MAX);
+    while sharing > 0 {
+        let room = sharing * wait;
+        if rest <= room {
+            return wait;
+        }
+        let missing = rest - room;
+        alone = alone.min(missing.div_ceil(sharing));
+        let growing = growth.tasks.saturating_sub(processors - sharing);
+        if growing < sharing {
+            grown = grown.min(missing.div_ceil(sharing - growing));
+        }
+        let largest = work[first..].iter().enumerate().max_by_key(|&(_, &ns)| ns);
+        match largest {
+            Some((place, &ns)) if ns > wait => {
+                work.swap(first, first + place);
+                (rest, first, sharing) = (rest - ns, first + 1, sharing - 1);
+            }
+            _ => break,
+        }
+    }
+    wait.saturating_add(alone.max(grown.min(growth.lasts)))
+}
+
 /// As [`longest_wait`], where up to `most` of the tasks execute the second number of their pair instead of the first: the longest
 /// wait over all choices of them. No second number is below the first. The order of `work` changes; `room` is used.
 pub(super) fn longest_wait_of_choice(
@@ -66,6 +120,41 @@ pub(super) fn longest_wait_of_choice(
         }
         wait = wait.max(found);
         cap = wait;
+    }
+}
+
+/// Takes the second number of those of `work` that it makes most difference to in a wait of `wait`, at most `most` of them: (first, second, for how long
+/// each grows). What is taken goes to `room`, and how it grows comes back.
+pub(super) fn choose(work: &mut [Choice], most: usize, wait: u64, room: &mut Vec<u64>) -> Growth {
+    for choice in work.iter_mut() {
+        let (less, more) = (choice.less.0, choice.more.0);
+        // A little above the wait counts where all else is equal.
+        choice.gain = 2 * (more.min(wait) - less.min(wait)) + u64::from(more > wait) - u64::from(less > wait);
+    }
+    if most > 0 && most < work.len() {
+        work.select_nth_unstable_by_key(most - 1, |choice| std::cmp::Reverse(choice.gain));
+    }
+    room.clear();
+    let mut growth = Growth::NONE;
+    for (place, choice) in work.iter().enumerate() {
+        let (ns, lasts) = if place < most { choice.more } else { choice.less };
+        room.push(ns);
+        growth.add(lasts);
+    }
+    growth
+}
+
+/// The work of a task with and without a job from before the window, each with for how long it grows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Choice {
+    pub(super) less: (u64, u64),
+    pub(super) more: (u64, u64),
+    gain: u64,
+}
+
+impl Choice {
+    pub(super) fn of(less: (u64, u64), more: (u64, u64)) -> Choice {
+        Choice { less, more, gain: 0 }
     }
 }
 

@@ -63,6 +63,12 @@ pub struct Scratch {
     work: Vec<u64>,
     /// The same where the task has a job from before the window.
     carried: Vec<(u64, u64)>,
+    /// The same with how it grows.
+    choices: Vec<filling::Choice>,
+    /// Of each pair of tasks, what of one is due no later than the other: whole jobs, and how far into the next one.
+    due: Vec<(u64, u64)>,
+    /// What each task may leave between its last end and its deadline at the most.
+    ceilings: Vec<u64>,
     /// A bound on the work of each other task that does not depend on the window.
     caps: Vec<u64>,
     /// What each task is known to leave between its last end and its deadline.
@@ -76,6 +82,16 @@ impl Scratch {
     #[must_use]
     pub fn all_bounded(&self) -> bool {
         self.bounds.iter().all(Option::is_some)
+    }
+
+    /// Of each pair of tasks, what of one is due no later than the other; and the slacks with which nobody waits.
+    fn compare_deadlines(&mut self, tasks: &[SporadicTask]) {
+        self.due.clear();
+        for own in tasks {
+            self.due.extend(tasks.iter().map(|task| workload::due_parts(task, own.deadline)));
+        }
+        self.ceilings.clear();
+        self.ceilings.extend(tasks.iter().map(|task| task.deadline - task.wcet));
     }
 
     fn reset(&mut self, tasks: usize) {

@@ -1,7 +1,7 @@
 //! Response times: the least window at whose end a job that is released at its start is done, whatever the others do.
 
-use super::filling::{longest_wait, longest_wait_of_choice};
-use super::workload::{due_no_later, in_window, without_carry_in};
+use super::filling::{Choice, Growth, choose, longest_wait_of_choice, next_wait};
+use super::workload::{due_no_later, in_window, in_window_growing, without_carry_in_growing};
 use super::{Scratch, SporadicTask, Undecided};
 use std::ops::Range;
 
@@ -50,13 +50,17 @@ pub fn response_fp_bounds(
             spend(effort, equals.end)?;
             let Scratch { work, slacks, .. } = &mut *scratch;
             work.clear();
+            let mut growth = Growth::NONE;
             for (other, (task, &slack)) in tasks[..equals.end].iter().zip(slacks.iter()).enumerate() {
                 if other != place {
                     let slack = if other < equals.start { slack } else { 0 };
-                    work.push(in_window(task, slack, window));
+                    let (ns, lasts) = in_window_growing(task, slack, window);
+                    work.push(ns);
+                    growth.add(lasts);
                 }
             }
-            let next = own.wcet + longest_wait(work, u64::from(processors));
+            let next =
+                own.wcet.saturating_add(next_wait(work, u64::from(processors), window - own.wcet, growth));
             if next > own.deadline {
                 break None;
             }
@@ -111,16 +115,17 @@ pub fn limited_carry_in_bounds(
         let mut window = start_of_search(&tasks[..place], own, &scratch.bounds);
         let bound = loop {
             spend(effort, place + 1)?;
-            let Scratch { work, carried, bounds, .. } = &mut *scratch;
-            carried.clear();
+            let Scratch { work, choices, bounds, .. } = &mut *scratch;
+            choices.clear();
             for (task, bound) in tasks[..place].iter().zip(bounds.iter()) {
-                let without = without_carry_in(task, window);
+                let without = without_carry_in_growing(task, window);
                 let slack = bound.map_or(0, |bound| task.deadline - bound);
-                carried.push((without, in_window(task, slack, window).max(without)));
+                let with = in_window_growing(task, slack, window);
+                choices.push(Choice::of(without, if with.0 >= without.0 { with } else { without }));
             }
-            let most = processors as usize - 1;
-            let wait = longest_wait_of_choice(carried, most, u64::from(processors), work);
-            let next = own.wcet + wait;
+            let growth = choose(choices, processors as usize - 1, window - own.wcet, work);
+            let next =
+                own.wcet.saturating_add(next_wait(work, u64::from(processors), window - own.wcet, growth));
             if next > own.deadline {
                 break None;
             }
@@ -149,32 +154,12 @@ pub fn response_edf_bounds(
     scratch: &mut Scratch,
 ) -> Result<bool, Undecided> {
     scratch.reset(tasks.len());
+    scratch.compare_deadlines(tasks);
+    let mut ceilings_fall = true;
     loop {
         let mut has_changed = false;
         for (place, own) in tasks.iter().enumerate() {
-            let Scratch { work, slacks, caps, .. } = &mut *scratch;
-            caps.clear();
-            caps.extend(
-                tasks.iter().zip(slacks.iter()).map(|(task, &slack)| due_no_later(task, slack, own.deadline)),
-            );
-            let mut window = own.wcet;
-            let bound = loop {
-                spend(effort, tasks.len())?;
-                work.clear();
-                let others = tasks.iter().zip(slacks.iter()).zip(caps.iter()).enumerate();
-                for (_, ((task, &slack), &cap)) in others.filter(|&(other, _)| other != place) {
-                    work.push(in_window(task, slack, window).min(cap));
-                }
-                let next = own.wcet + longest_wait(work, u64::from(processors));
-                if next > own.deadline {
-                    break None;
-                }
-                if next <= window {
-                    break Some(window);
-                }
-                window = next;
-            };
-            let Some(bound) = bound else { continue };
+            let Some(bound) = edf_window(tasks, place, processors, effort, scratch, false)? else { continue };
             scratch.bounds[place] = Some(bound);
             if own.deadline - bound > scratch.slacks[place] {
                 (scratch.slacks[place], has_changed) = (own.deadline - bound, true);
@@ -183,6 +168,53 @@ pub fn response_edf_bounds(
         if scratch.all_bounded() || !has_changed {
             return Ok(scratch.all_bounded());
         }
+        // No slack becomes larger than with the largest of the others. Most sets that are refused are refused by that at once.
+        for (place, own) in tasks.iter().enumerate().filter(|_| ceilings_fall) {
+            match edf_window(tasks, place, processors, effort, scratch, true)? {
+                Some(bound) => scratch.ceilings[place] = own.deadline - bound,
+                None => return Ok(false),
+            }
+        }
+        ceilings_fall = false;
+    }
+}
+
+/// The least window of one task, with the slacks of the others or with their ceilings.
+fn edf_window(
+    tasks: &[SporadicTask],
+    place: usize,
+    processors: u32,
+    effort: &mut u64,
+    scratch: &mut Scratch,
+    at_most: bool,
+) -> Result<Option<u64>, Undecided> {
+    let Scratch { work, slacks, ceilings, caps, due, .. } = scratch;
+    let (own, slacks) = (&tasks[place], if at_most { ceilings } else { slacks });
+    let due = &due[place * tasks.len()..(place + 1) * tasks.len()];
+    caps.clear();
+    let cap = |((task, &slack), &(whole, into)): ((&SporadicTask, &u64), &(u64, u64))| {
+        whole + task.wcet.min(u64::saturating_sub(into, slack))
+    };
+    caps.extend(tasks.iter().zip(slacks.iter()).zip(due).map(cap));
+    let mut window = own.wcet;
+    loop {
+        spend(effort, tasks.len())?;
+        work.clear();
+        let mut growth = Growth::NONE;
+        let others = tasks.iter().zip(slacks.iter()).zip(caps.iter()).enumerate();
+        for (_, ((task, &slack), &cap)) in others.filter(|&(other, _)| other != place) {
+            let (ns, lasts) = in_window_growing(task, slack, window);
+            work.push(ns.min(cap));
+            growth.add(lasts.min(cap.saturating_sub(ns)));
+        }
+        let next = own.wcet.saturating_add(next_wait(work, u64::from(processors), window - own.wcet, growth));
+        if next > own.deadline {
+            return Ok(None);
+        }
+        if next <= window {
+            return Ok(Some(window));
+        }
+        window = next;
     }
 }
 
