@@ -189,14 +189,16 @@ fn edf_window(
     at_most: bool,
 ) -> Result<Option<u64>, Undecided> {
     let Scratch { work, slacks, ceilings, caps, due, .. } = scratch;
-    let (own, slacks) = (&tasks[place], if at_most { ceilings } else { slacks });
+    let own = &tasks[place];
+    // No slack is above its ceiling, so no window is shorter than what that leaves.
+    let mut window = own.deadline - ceilings[place];
+    let slacks = if at_most { ceilings } else { slacks };
     let due = &due[place * tasks.len()..(place + 1) * tasks.len()];
     caps.clear();
     let cap = |((task, &slack), &(whole, into)): ((&SporadicTask, &u64), &(u64, u64))| {
         whole + task.wcet.min(u64::saturating_sub(into, slack))
     };
     caps.extend(tasks.iter().zip(slacks.iter()).zip(due).map(cap));
-    let mut window = own.wcet;
     loop {
         spend(effort, tasks.len())?;
         work.clear();
