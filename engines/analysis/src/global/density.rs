@@ -104,7 +104,7 @@ fn bak_holds_for(tasks: &[SporadicTask], own: &SporadicTask, processors: u32) ->
     let m = u128::from(processors);
     let (c, d) = (u128::from(own.wcet), u128::from(own.deadline));
     // m (1 - λ) + λ = m - (m - 1) λ, rounded down.
-    let room = (m << BETA_BITS) - ((m - 1) * c << BETA_BITS).div_ceil(d);
+    let room = (m << BETA_BITS) - (((m - 1) * c) << BETA_BITS).div_ceil(d);
     let mut sum = 0_u128;
     for task in tasks {
         let (ci, di, ti) = (u128::from(task.wcet), u128::from(task.deadline), u128::from(task.period));

@@ -60,6 +60,9 @@ impl Growth {
 /// A wait s is enough where T_p ≤ (m − p) s for some p. Of r tasks that grow, r − p at least are outside the p largest. So in a window that
 /// is Δ longer T_p + (r − p) Δ ≤ (m − p) (s + Δ) has to hold for some p, as long as all of them grow.
 pub(super) fn next_wait(work: &mut [u64], processors: u64, wait: u64, growth: Growth) -> u64 {
+    if (work.len() as u64) < processors {
+        return wait;
+    }
     let mut rest: u64 = work.iter().sum();
     let (mut first, mut sharing) = (0, processors);
     // Without growth, and with it.

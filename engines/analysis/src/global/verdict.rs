@@ -491,7 +491,7 @@ fn search(
 fn pattern(system: &System, set: &Set, late: usize, releases: &[(u64, usize)]) -> ReleasePattern {
     let of =
         |place: usize| releases.iter().filter(move |&&(_, task)| task == place).map(|&(instant, _)| instant);
-    let last = of(late).last().unwrap_or(0);
+    let last = of(late).next_back().unwrap_or(0);
     let until = last + set.tasks[late].deadline + 1;
     let mut pattern = ReleasePattern::new(system.name(), Span::from_ns(until));
     for (place, &id) in set.ids.iter().enumerate() {
