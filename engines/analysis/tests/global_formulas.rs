@@ -202,7 +202,7 @@ fn fixed_priority_windows_are_those_of_the_papers() {
     for _ in 0..6_000 {
         let (set, m) = draw(&mut random);
         let distinct = set.windows(2).all(|pair| pair[0].rank < pair[1].rank);
-        for kind in 0..4 {
+        for (kind, held) in held.iter_mut().enumerate() {
             let mut bounds: Vec<Option<u64>> = vec![None; set.len()];
             for own in 0..set.len() {
                 let (c, d, rank) = (set[own].wcet, set[own].deadline, set[own].rank);
@@ -248,7 +248,7 @@ fn fixed_priority_windows_are_those_of_the_papers() {
                 }
             }
             assert_eq!(scratch.bounds, bounds, "{kind}: {set:?} on {m}");
-            held[kind] += u32::from(scratch.all_bounded());
+            *held += u32::from(scratch.all_bounded());
         }
     }
     assert!(held.iter().all(|&count| count > 500) && held[1] > held[0], "{held:?}");
@@ -469,4 +469,16 @@ fn extremes_have_an_answer() {
             assert!(set.is_empty() || response_fp_bounds(&set, m, &mut 0, &mut scratch).is_err());
         }
     }
+}
+
+/// Fewer tasks than processors: the rounding of the largest share counts m times.
+#[test]
+fn the_largest_share_is_not_rounded_in_favour_of_the_set() {
+    let task = |wcet, period| SporadicTask { wcet, period, deadline: period, rank: 0, is_periodic: false };
+    let (unit, floor) = (1_u64 << 32, 3_435_973_837_u64);
+    let other = 4 * unit - 4 * floor - 2;
+    // 4 (floor + h) + other = 4 - 2 units + 4 h units: 4 at h = 0.5.
+    let set = |hundredths: u64| [task(100 * floor + hundredths, 100 * unit), task(other, unit)];
+    assert!(!density_holds(&set(99), 4) && !density_holds(&set(51), 4));
+    assert!(density_holds(&set(50), 4) && density_holds(&set(25), 4));
 }
