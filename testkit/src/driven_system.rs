@@ -55,6 +55,7 @@ fn task(random: &mut Random, place: u64) -> Task {
         preemption: if random.below(4) == 0 { Preemption::NonPreemptive } else { Preemption::Preemptive },
         overrun: OverrunPolicy::Count,
         execution: if random.below(2) == 0 { ExecutionTimes::Wcet } else { ExecutionTimes::Uniform },
+        criticality: None,
         promotion: None,
         sections: Vec::new(),
         is_soft: false,

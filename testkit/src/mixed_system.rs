@@ -101,6 +101,7 @@ fn task(random: &mut Random, place: u64, count: u64, ingredients: Ingredients) -
         preemption,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        criticality: None,
         promotion: None,
         sections: Vec::new(),
         is_soft: false,

@@ -120,6 +120,7 @@ fn soft_task(random: &mut Random, draft: &mut Draft, server: u64, place: u64) ->
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        criticality: None,
         promotion: None,
         sections: Vec::new(),
         is_soft: false,

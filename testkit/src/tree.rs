@@ -198,6 +198,7 @@ impl<C: Choices> Drawing<'_, C> {
             preemption,
             overrun: OverrunPolicy::Count,
             execution: ExecutionTimes::Wcet,
+            criticality: None,
             promotion: None,
             sections: Vec::new(),
             is_soft: false,

@@ -293,6 +293,7 @@ pub fn system_of(
             preemption: preemption_of(preemption, drawn.wcet, random),
             overrun: OverrunPolicy::Count,
             execution: ExecutionTimes::Wcet,
+            criticality: None,
             promotion: None,
             sections: Vec::new(),
             is_soft: false,

@@ -199,6 +199,7 @@ fn thread(system: &System, name: String, cpu: CpuId, wcet: Span) -> Task {
         wcet,
         bcet: wcet,
         offset: None,
+        criticality: None,
         promotion: None,
         jitter: Span::ZERO,
         priority: background,

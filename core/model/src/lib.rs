@@ -76,4 +76,4 @@ pub use server::{
 pub use source::Source;
 pub use split_io::split_io;
 pub use system::{ModelError, Parent, Policy, System, TaskId};
-pub use task::{Arrival, OverrunPolicy, Preemption, Task};
+pub use task::{Arrival, Criticality, OverrunPolicy, Preemption, Task};

@@ -77,6 +77,8 @@ pub struct Mode {
     pub active: Option<Vec<String>>,
     /// When a request for it takes effect.
     pub takes_effect: TakesEffect,
+    /// The mode that is asked for at the instant at which this one takes effect.
+    pub then: Option<String>,
     /// What becomes of a request for it during a change.
     pub second_request: SecondRequest,
     /// What becomes of the jobs left over, of tasks that say nothing themselves.

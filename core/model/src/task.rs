@@ -81,6 +81,33 @@ impl OverrunPolicy {
     }
 }
 
+/// How much depends on a task, and with it how far its worst case is trusted (decision 0021).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Criticality {
+    /// Its jobs may be given up while a more critical task executes beyond its `wcet`.
+    Low,
+    /// Its deadlines hold in every mode, with this longer worst case beside the `wcet`.
+    High {
+        /// The worst-case execution time of a job for which everything is believed, at least the `wcet`.
+        wcet: Span,
+    },
+}
+
+impl Criticality {
+    /// The words of the system file.
+    pub const WORDS: [&'static str; 2] = ["high", "low"];
+
+    /// The word of the system file.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::High { .. } => "high",
+            Self::Low => "low",
+        }
+    }
+}
+
 /// One task.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Task {
@@ -93,6 +120,8 @@ pub struct Task {
     pub deadline: Option<Span>,
     /// Worst-case execution time of a job, above zero; for deferred tasks the longest path.
     pub wcet: Span,
+    /// How much depends on it; `None`: the file has one level alone.
+    pub criticality: Option<Criticality>,
     /// Best-case execution time, at most the wcet.
     pub bcet: Span,
     /// Arrival of the first job after the start; `None`: any phase.
@@ -146,6 +175,7 @@ impl Task {
             arrival,
             deadline: None,
             wcet,
+            criticality: None,
             bcet: wcet,
             offset: None,
             promotion: None,
@@ -179,6 +209,15 @@ impl Task {
         match &self.preemption {
             Preemption::Deferred(graph) => Some(graph),
             _ => None,
+        }
+    }
+
+    /// The longest that a job executes in any mode: the high wcet of a task of high criticality, and else the wcet.
+    #[must_use]
+    pub fn wcet_of_any_mode(&self) -> Span {
+        match self.criticality {
+            Some(Criticality::High { wcet }) => wcet,
+            _ => self.wcet,
         }
     }
 

@@ -141,6 +141,7 @@ fn with_modes(system: &System, choice: u32) -> System {
         .iter()
         .find(|it| matches!(it.kind, ServerKind::Polling { .. } | ServerKind::Deferrable { .. }));
     let fast = Mode {
+        then: None,
         name: "fast \"and\" loose".to_owned(),
         at: [3, 5].map(horolog_time::Span::from_ns).into_iter().take(if has(5) { 2 } else { 0 }).collect(),
         active: has(2).then(|| active.clone()),

@@ -24,6 +24,7 @@ fn task(name: &str, period: u64, wcet: u64) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        criticality: None,
         promotion: None,
         sections: Vec::new(),
         is_soft: false,

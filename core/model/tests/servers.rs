@@ -25,6 +25,7 @@ fn task(name: &str, priority: Option<i64>) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        criticality: None,
         promotion: None,
         sections: Vec::new(),
         is_soft: false,

@@ -209,6 +209,7 @@ mod tests {
             preemption: Preemption::Deferred(graph),
             overrun: OverrunPolicy::Count,
             execution: ExecutionTimes::Wcet,
+            criticality: None,
             promotion: None,
             sections: Vec::new(),
             is_soft: false,

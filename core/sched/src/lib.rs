@@ -85,7 +85,7 @@ pub use link::{Links, Publication, latched};
 pub use locks::Woken;
 pub use machine::Machine;
 pub use mode::{ModeEffect, ModeSpec, TaskMode};
-pub use mode_requests::ModeRequest;
+pub use mode_requests::{ModeRequest, RequestBy};
 pub use mode_sequence::ModeSequence;
 pub use note::Note;
 pub use service::{HardTask, Service};

@@ -1,11 +1,24 @@
 //! Requests for modes that have not taken effect yet.
 
-use horolog_model::System;
+use crate::dispatcher::NONE;
+use horolog_model::{Mode, System};
 use horolog_time::{Instant, Span};
 use std::collections::VecDeque;
 
 /// Never.
 const NEVER: u64 = u64::MAX;
+
+/// Who asks for a mode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RequestBy {
+    /// The file, or a program.
+    Name,
+    /// The end of a job's budget. It asks for nothing where that mode waits already, or holds and none waits but the one that
+    /// follows it.
+    Overrun,
+    /// A mode that has taken effect, and is followed by this one.
+    Mode,
+}
 
 /// A request for a mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,8 +27,8 @@ pub struct ModeRequest {
     pub at: u64,
     /// Which mode it asks for.
     pub mode: u32,
-    /// Whether the end of a job's budget asks. It asks for nothing where that mode waits already, or holds and none waits.
-    pub is_by_overrun: bool,
+    /// Who asks.
+    pub by: RequestBy,
 }
 
 /// The requests of one driver.
@@ -28,6 +41,8 @@ pub(crate) struct ModeRequests {
     /// When the first of these takes effect; [`NEVER`]: that depends on jobs, or there is none.
     effect_at: u64,
     refused: u64,
+    /// The mode that each one asks for as it takes effect, or [`NONE`].
+    then: Vec<u32>,
 }
 
 impl ModeRequests {
@@ -35,21 +50,24 @@ impl ModeRequests {
     pub(crate) fn new(system: &System) -> ModeRequests {
         let of_file = system.mode_requests();
         // So much room that no request of an overrun allocates: no mode waits twice by these.
-        let most = of_file.len() + system.modes().len() + system.tasks().len();
+        let most = of_file.len() + 2 * system.modes().len() + system.tasks().len();
         let mut to_come = Vec::with_capacity(most);
-        let request = |(at, mode): (Span, u32)| ModeRequest { at: at.as_ns(), mode, is_by_overrun: false };
+        let request = |(at, mode): (Span, u32)| ModeRequest { at: at.as_ns(), mode, by: RequestBy::Name };
         to_come.extend(of_file.into_iter().rev().map(request));
-        ModeRequests { to_come, waiting: VecDeque::with_capacity(most), effect_at: NEVER, refused: 0 }
+        let follower = |mode: &Mode| mode.then.as_ref().and_then(|then| system.find_mode(then));
+        let named = system.modes().iter().map(|mode| follower(mode).unwrap_or(NONE));
+        let then = std::iter::once(NONE).chain(named).collect();
+        ModeRequests { to_come, waiting: VecDeque::with_capacity(most), effect_at: NEVER, refused: 0, then }
     }
 
     /// One more that comes at an instant, behind those of the same instant.
     pub(crate) fn add(&mut self, at: u64, mode: u32) {
-        self.insert(ModeRequest { at, mode, is_by_overrun: false });
+        self.insert(ModeRequest { at, mode, by: RequestBy::Name });
     }
 
     /// The same, by the end of a job's budget.
     pub(crate) fn add_by_overrun(&mut self, at: u64, mode: u32) {
-        self.insert(ModeRequest { at, mode, is_by_overrun: true });
+        self.insert(ModeRequest { at, mode, by: RequestBy::Overrun });
     }
 
     fn insert(&mut self, request: ModeRequest) {
@@ -72,6 +90,14 @@ impl ModeRequests {
         self.refused
     }
 
+    /// A mode takes effect: the one that follows it is asked for, where it does not wait already.
+    fn follow(&mut self, now: u64, mode: u32) {
+        let then = self.then.get(mode as usize).copied().unwrap_or(NONE);
+        if then != NONE && self.waiting.iter().all(|waiting| waiting.mode != then) {
+            self.waiting.push_back(ModeRequest { at: now, mode: then, by: RequestBy::Mode });
+        }
+    }
+
     /// The next mode that takes effect at `now`. Requests that have come are taken over one by one: each finds those before it
     /// done or waiting. `current` is the mode that holds; `effect` says when a mode takes effect that is asked for now, `refuses`
     /// whether it does not wait for another.
@@ -87,12 +113,15 @@ impl ModeRequests {
             self.effect_at = effect.map_or(NEVER, Instant::as_ns);
             if self.effect_at <= now {
                 self.effect_at = NEVER;
-                return self.waiting.pop_front();
+                let request = self.waiting.pop_front();
+                self.follow(now, request.map_or(NONE, |request| request.mode));
+                return request;
             }
             let request = self.to_come.pop_if(|request| request.at <= now)?;
             let mode = request.mode;
             let waits = self.waiting.iter().any(|waiting| waiting.mode == mode);
-            if request.is_by_overrun && (waits || (self.waiting.is_empty() && current == mode)) {
+            let others = self.waiting.iter().any(|waiting| waiting.by != RequestBy::Mode);
+            if request.by == RequestBy::Overrun && (waits || (!others && current == mode)) {
                 continue;
             }
             if self.waiting.is_empty() || !refuses(mode) {
@@ -136,6 +165,31 @@ mod tests {
         assert_eq!(requests.take(9, 0, effect, |_| false), None);
         assert_eq!(waiting(&requests), [1, 2, 1]);
         assert_eq!((requests.to_come.capacity(), requests.waiting.capacity()), room);
+    }
+
+    #[test]
+    fn a_mode_that_follows_waits_at_once_and_is_no_reason_to_ask_again() {
+        let text = "[system]\nname = \"modes\"\n[[task]]\nname = \"a\"\nperiod = \"10 ns\"\nwcet = \"1 ns\"\npriority = 1\n\
+                    [[mode]]\nname = \"one\"\nthen = \"two\"\n[[mode]]\nname = \"two\"\n";
+        let (system, _) = horolog_model::file::read(text, "modes.toml", &[]).expect("a valid file");
+        let mut requests = ModeRequests::new(&system);
+        let busy = |mode: u32| (mode == 1).then_some(Instant::from_ns(0));
+        requests.add_by_overrun(3, 1);
+        let first = requests.take(3, 0, busy, |_| false);
+        assert_eq!(first, Some(ModeRequest { at: 3, mode: 1, by: RequestBy::Overrun }));
+        assert_eq!((requests.take(3, 1, busy, |_| false), waiting(&requests)), (None, vec![2]));
+        assert!(requests.waits_for_jobs());
+        // Another overrun in the same mode asks for nothing: only the mode that follows waits.
+        requests.add_by_overrun(5, 1);
+        assert_eq!((requests.take(5, 1, busy, |_| false), waiting(&requests)), (None, vec![2]));
+        // What a program asks for waits behind it.
+        requests.add(6, 1);
+        assert_eq!((requests.take(6, 1, busy, |_| false), waiting(&requests)), (None, vec![2, 1]));
+        let all = |_| Some(Instant::from_ns(0));
+        let back = requests.take(9, 1, all, |_| false);
+        assert_eq!(back, Some(ModeRequest { at: 3, mode: 2, by: RequestBy::Mode }));
+        assert_eq!(requests.take(9, 2, all, |_| false).map(|request| request.mode), Some(1));
+        assert_eq!(waiting(&requests), [2]);
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl ModeOutcome {
     /// How many changes an outcome lists.
     pub const MOST: usize = 1000;
     /// The words of [`ModeOutcome::by`].
-    pub const BY: [&'static str; 2] = ["request", "overrun"];
+    pub const BY: [&'static str; 3] = ["request", "overrun", "mode"];
 }
 
 /// What scheduling itself took on one processor during a real run.

@@ -130,6 +130,7 @@ pub(crate) fn unknown_task(system: &System, id: TaskId) -> TaskVerdict {
         served_by: system.server_of(id).map(|server| system.server(server).name.clone()),
         verdict: Verdict::Unknown,
         response: None,
+        low_mode: None,
         deadline: task.deadline,
         test: NO_TEST,
         exact: false,

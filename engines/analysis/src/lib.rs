@@ -21,6 +21,7 @@ pub mod global;
 pub mod hyperbolic_load;
 mod links;
 pub mod load_bound;
+pub mod mixed_criticality;
 mod options;
 pub mod partition;
 mod promotion_times;
@@ -50,7 +51,7 @@ pub use server::size::{PeriodSize, ServerSize, size_server};
 pub use spin_priority::{SpinBound, SpinCandidate, SpinChoice, SpinProcessor, choose_spin_priority};
 
 use cpu_model::CpuModel;
-use horolog_model::{Policy, System};
+use horolog_model::{Policy, System, Task};
 use horolog_time::Span;
 
 /// Runs every test that applies to `system`.
@@ -64,6 +65,7 @@ use horolog_time::Span;
 /// one whose times leave the range of the tests: every verdict is unknown then.
 pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisError> {
     let answer = match beyond::why(system) {
+        Some(_) if mixed_criticality::concerns(system) => mixed_criticality::analyze(system, options),
         Some(why) => Ok(beyond::unknown(system, why)),
         None => analyze_known(system, options),
     };
@@ -80,7 +82,8 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
 
 /// The tasks whose listed executions leave the model on which the proof rests.
 fn overruns(system: &System) -> impl Iterator<Item = String> {
-    let longer = system.tasks().iter().filter(|task| task.may_exceed());
+    let is_asked = |task: &&Task| task.may_exceed() && task.wcet_of_any_mode() == task.wcet;
+    let longer = system.tasks().iter().filter(is_asked);
     longer.map(|task| {
         format!(
             "task {}: `execution` lists times above the wcet of the job or of a segment; the proof holds for jobs within it",

@@ -99,6 +99,9 @@ pub struct TaskVerdict {
     /// The best bound on its response time from the nominal arrival, `None` where no test gives one.
     #[serde(rename = "response_ns")]
     pub response: Option<Span>,
+    /// With mixed criticality: the bound for jobs that no change of the mode meets.
+    #[serde(rename = "low_mode_response_ns", skip_serializing_if = "Option::is_none")]
+    pub low_mode: Option<Span>,
     /// Its relative deadline, `None` for an aperiodic task without one.
     #[serde(rename = "deadline_ns")]
     pub deadline: Option<Span>,
@@ -153,6 +156,7 @@ impl TaskVerdict {
             served_by: None,
             verdict: best.verdict,
             response: best.response,
+            low_mode: None,
             deadline,
             test: best.test,
             exact: best.exact,

@@ -87,6 +87,7 @@ fn system(probe: Probe, preemption: Preemption) -> Result<System, ExecError> {
         preemption,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        criticality: None,
         promotion: None,
         sections: Vec::new(),
         is_soft: false,

@@ -160,7 +160,7 @@ impl Modes {
         let outcome = |change: &Change| ModeOutcome {
             mode: self.names[change.request.mode as usize].clone(),
             requested_ns: Span::from_ns(change.request.at),
-            by: ModeOutcome::BY[usize::from(change.request.is_by_overrun)],
+            by: ModeOutcome::BY[change.request.by as usize],
             changed_ns: Span::from_ns(change.at),
             left_over: change.left_over,
             ended_ns: (change.ended == change.made).then_some(Span::from_ns(change.last_end)),

@@ -182,7 +182,7 @@ fn mode_outcome(system: &System, change: &Change) -> ModeOutcome {
     ModeOutcome {
         mode: system.mode_name(change.request.mode).to_owned(),
         requested_ns: Span::from_ns(change.request.at),
-        by: ModeOutcome::BY[usize::from(change.request.is_by_overrun)],
+        by: ModeOutcome::BY[change.request.by as usize],
         changed_ns: Span::from_ns(change.at),
         left_over: change.left_over.into(),
         ended_ns: change.ended.map(Span::from_ns),

@@ -32,6 +32,8 @@ pub(crate) struct TaskModel {
     pub(crate) deadline: Option<u64>,
     pub(crate) jitter: u64,
     pub(crate) wcet: u64,
+    /// What a job may execute until its overrun policy acts: with criticality below what it may execute in all.
+    pub(crate) budget: u64,
     pub(crate) bcet: u64,
     /// The mode that a job asks for which executes longer than its wcet.
     pub(crate) asks_for: Option<u32>,
@@ -397,7 +399,8 @@ fn task_model(system: &System, id: TaskId) -> Result<TaskModel, VerifyError> {
         offset: task.offset.map(|offset| offset.as_ns()),
         deadline: task.deadline.map(|deadline| deadline.as_ns()),
         jitter: task.jitter.as_ns(),
-        wcet: task.wcet.as_ns(),
+        wcet: task.wcet_of_any_mode().as_ns(),
+        budget: task.wcet.as_ns(),
         bcet: task.bcet.as_ns(),
         asks_for: match &task.overrun {
             OverrunPolicy::Mode(name) => system.find_mode(name),

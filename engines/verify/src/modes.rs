@@ -120,7 +120,7 @@ impl Verifier {
         let Some(mode) = self.model.tasks[task].asks_for else {
             return self.order_finding(record, "its task's overrun policy asks for no mode");
         };
-        let wcet = self.model.tasks[task].wcet;
+        let wcet = self.model.tasks[task].budget;
         let is_exact = self.model.is_free_of_costs(cpu);
         let simulated = self.model.simulated;
         let Some(job) = self.head(record, task) else { return };
@@ -151,7 +151,7 @@ impl Verifier {
             _ if !self.model.is_free_of_costs(cpu) => return,
             _ => job.executed,
         };
-        let (has_asked, wcet) = (job.has_asked, self.model.tasks[task].wcet);
+        let (has_asked, wcet) = (job.has_asked, self.model.tasks[task].budget);
         let is_known = self.modes.as_ref().is_some_and(|modes| modes.sequence.is_some());
         if is_known && executed > wcet && !has_asked {
             let name = self.modes.as_ref().map_or("?", |modes| modes.name(mode)).to_owned();

@@ -46,6 +46,7 @@ pub(super) fn task(name: &str, period_ns: u64, wcet_ns: u64, priority: i64, mode
         preemption,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        criticality: None,
         promotion: None,
         sections: Vec::new(),
         is_soft: false,

@@ -147,6 +147,7 @@ fn plain(name: String, arrival: Arrival, wcet: Span, cpu: CpuId) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        criticality: None,
         promotion: None,
         sections: Vec::new(),
         is_soft: false,

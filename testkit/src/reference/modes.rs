@@ -12,6 +12,8 @@ pub(super) struct Modes<'a> {
     mode: u32,
     /// Requests that have not taken effect, in their order.
     waiting: Vec<u32>,
+    /// Those of them that a mode asked for which they follow.
+    following: Vec<u32>,
     /// When each task's next job arrives.
     next: Vec<Option<u64>>,
     /// Instants of changes.
@@ -35,6 +37,7 @@ impl<'a> Modes<'a> {
             system,
             mode: 0,
             waiting: Vec::new(),
+            following: Vec::new(),
             next,
             changes: Vec::new(),
             ending: None,
@@ -62,7 +65,8 @@ impl<'a> Modes<'a> {
             let OverrunPolicy::Mode(name) = &self.system.tasks()[task].overrun else { continue };
             let place = self.system.modes().iter().position(|mode| mode.name == *name);
             let mode = place.map_or(0, |place| place as u32 + 1);
-            let holds = self.waiting.is_empty() && self.mode == mode;
+            let others = self.waiting.len() > self.following.len();
+            let holds = !others && self.mode == mode;
             if !holds && !self.waiting.contains(&mode) {
                 self.ask(now, mode, groups);
             }
@@ -95,6 +99,15 @@ impl<'a> Modes<'a> {
                 return;
             }
             self.waiting.remove(0);
+            self.following.retain(|&other| other != mode);
+            if let Some(then) = &self.system.modes()[mode as usize - 1].then {
+                let place = self.system.modes().iter().position(|other| other.name == *then);
+                let then = place.map_or(0, |place| place as u32 + 1);
+                if !self.waiting.contains(&then) {
+                    self.waiting.push(then);
+                    self.following.push(then);
+                }
+            }
             self.change(now, mode, groups);
         }
     }

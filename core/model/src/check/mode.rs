@@ -91,8 +91,29 @@ impl Checker {
             }
             TakesEffect::AtOnce => {}
         }
+        self.then(mode, path, forest);
         self.task_changes(mode, path, forest, is_complete);
         self.server_changes(mode, path, forest, is_complete);
+    }
+
+    /// The mode that follows, and that it does not come at the same instant for ever.
+    fn then(&mut self, mode: &Mode, path: &str, forest: &Forest<'_>) {
+        let Some(then) = &mode.then else { return };
+        let at = At::new(path, "then");
+        let modes = &forest.draft.modes;
+        match modes.iter().find(|other| other.name == *then) {
+            Some(next) if next.then.is_some() => self.fail(
+                at,
+                format!("`{then}` has a `then` of its own: chains of modes are not there yet"),
+                "let it end with a mode that asks for no other",
+            ),
+            None if forest.paths.all_modes => {
+                let names = modes.iter().map(|mode| mode.name.as_str());
+                let remedy = self.suggestions.did_you_mean(then, names);
+                self.fail(at, format!("there is no mode `{then}`"), remedy);
+            }
+            _ => {}
+        }
     }
 
     /// Names that exist, each given once.

@@ -3,8 +3,8 @@
 use super::forest::{Above, Forest};
 use super::{At, Checker};
 use crate::{
-    Arrival, ExecutionTimes, GraphError, Order, OverrunPolicy, Preemption, PriorityAssignment, Segment,
-    SegmentGraph, Task, path,
+    Arrival, Criticality, ExecutionTimes, GraphError, Order, OverrunPolicy, Preemption, PriorityAssignment,
+    Segment, SegmentGraph, Task, path,
 };
 use horolog_time::Span;
 
@@ -15,6 +15,7 @@ impl Checker {
         self.name(&task.name, At::new(path, "name"));
         self.arrival(task, path);
         self.execution_bounds(task, path);
+        self.criticality(task, path);
         self.deadline(task, path, is_soft);
         self.samples(task, path);
         self.listed_times(task, path);
@@ -93,6 +94,42 @@ impl Checker {
                 format!("the bcet {} is above the wcet {}", task.bcet, task.wcet),
                 "lower the bcet, or raise the wcet",
                 vec![(at.to_string(), "the wcet".to_owned())],
+            );
+        }
+    }
+
+    fn criticality(&mut self, task: &Task, path: &str) {
+        let Some(Criticality::High { wcet }) = task.criticality else { return };
+        let at = At::new(path, "wcet_high");
+        if wcet < task.wcet {
+            self.fail_beside(
+                at,
+                format!("the high wcet {wcet} is below the wcet {}", task.wcet),
+                "raise it: whoever asks for more certainty gets the longer time",
+                vec![(At::new(path, "wcet").to_string(), "the wcet".to_owned())],
+            );
+        } else if let Some(deadline) =
+            task.deadline.filter(|&deadline| deadline < wcet && deadline >= task.wcet)
+        {
+            self.fail_beside(
+                At::new(path, "deadline"),
+                format!("the deadline {deadline} is below the high wcet {wcet}: a job that executes so long misses it"),
+                "raise the deadline, or lower the high wcet",
+                vec![(at.to_string(), "the high wcet".to_owned())],
+            );
+        }
+        if task.preemption != Preemption::Preemptive {
+            self.fail(
+                At::new(path, "criticality"),
+                "high criticality of tasks that are not preemptible everywhere is not there yet",
+                "remove `preemption`, or `criticality`",
+            );
+        }
+        if !matches!(task.overrun, OverrunPolicy::Mode(_)) {
+            self.fail(
+                At::new(path, "criticality"),
+                "nothing happens where a job of this task executes beyond its wcet",
+                "add `[criticality]` with `scope = \"system\"`, or `overrun = { mode = \"…\" }`",
             );
         }
     }

@@ -3,9 +3,9 @@
 
 use crate::driver::CONSTRAINTS;
 use crate::{
-    Access, AtExhaustion, DeviceClass, DeviceService, Enforcement, Gain, LeftOver, LinkKind, LowPriority,
-    Order, OverrunPolicy, Policy, Preemption, PriorityAssignment, PriorityRule, Protocol, RequestKind,
-    RequestMode, RequestOrder, SecondRequest, ServerKind, SpinLevel, SporadicRules, Throttling,
+    Access, AtExhaustion, Criticality, DeviceClass, DeviceService, Enforcement, Gain, LeftOver, LinkKind,
+    LowPriority, Order, OverrunPolicy, Policy, Preemption, PriorityAssignment, PriorityRule, Protocol,
+    RequestKind, RequestMode, RequestOrder, SecondRequest, ServerKind, SpinLevel, SporadicRules, Throttling,
 };
 
 /// What a key's value looks like.
@@ -184,6 +184,18 @@ pub const TASK: Section = Section {
             "Worst-case execution time of a job.",
         ),
         key("bcet", Kind::Duration, "the wcet, or the least sample", "Best-case execution time of a job."),
+        key(
+            "criticality",
+            Kind::Word(&Criticality::WORDS),
+            "one level alone",
+            "How much depends on the task: with `high`, its deadlines hold also where jobs execute beyond their `wcet`.",
+        ),
+        key(
+            "wcet_high",
+            Kind::Duration,
+            "the wcet",
+            "With high criticality: the worst-case execution time that is believed in every mode.",
+        ),
         key("offset", Kind::Duration, "any phase", "Arrival of the first job after the start."),
         key(
             "promotion",
@@ -491,6 +503,12 @@ pub const MODE: Section = Section {
         key("active", Kind::Texts, "all tasks", "The tasks that release jobs in it."),
         key("takes_effect", Kind::TakesEffect, "\"at-once\"", "When a request takes effect."),
         key(
+            "then",
+            Kind::Text,
+            "none",
+            "The mode that is asked for at the instant at which this one takes effect.",
+        ),
+        key(
             "second_request",
             Kind::Word(&SecondRequest::WORDS),
             "\"queue\"",
@@ -511,6 +529,32 @@ pub const MODE: Section = Section {
         ),
     ],
 };
+
+/// `[criticality]`
+pub const CRITICALITY: Section = Section {
+    header: "[criticality]",
+    noun: "what a switch of criticality does",
+    meaning: "The modes `high` and `low` of tasks with a `criticality`, in short.",
+    keys: &[
+        required(
+            "scope",
+            Kind::Word(&SCOPES),
+            "What changes to mode `high` when a job of high criticality executes beyond its `wcet`.",
+        ),
+        key(
+            "low_jobs",
+            Kind::Word(&LOW_JOBS),
+            "\"drop\"",
+            "What becomes of jobs of low criticality that are there at the change.",
+        ),
+    ],
+};
+
+/// How far a switch of criticality reaches.
+pub const SCOPES: [&str; 3] = ["system", "processor", "task"];
+
+/// What becomes of jobs of low criticality that are there when the mode `high` begins.
+pub const LOW_JOBS: [&str; 2] = ["drop", "finish"];
 
 /// `[[mode.task]]`
 pub const MODE_TASK: Section = Section {
@@ -660,6 +704,7 @@ pub const FILE: [(&str, &Section); 14] = [
     ("resource", &RESOURCE),
     ("spin_priority", &SPIN_PRIORITY),
     ("link", &LINK),
+    ("criticality", &CRITICALITY),
     ("mode", &MODE),
     ("interrupt", &INTERRUPT),
     ("device", &DEVICE),

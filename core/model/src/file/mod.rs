@@ -2,6 +2,7 @@
 //! system. `docs/system-file.md` describes every key.
 
 mod body;
+mod criticality;
 mod decimal;
 mod driver;
 mod example;
@@ -239,6 +240,7 @@ impl Reader {
         let implicit = mode::without_deadline(nodes, &named);
         let modes: Vec<Option<Mode>> =
             mode_nodes.iter().zip(&mode_paths).map(|(node, path)| self.mode(node, path, &implicit)).collect();
+        let switch = self.switch(root);
         let interrupt_nodes = self.items(root, "interrupt");
         let interrupt_paths = paths_of("interrupt", interrupt_nodes);
         let interrupts: Vec<Option<Interrupt>> = interrupt_nodes
@@ -322,7 +324,7 @@ impl Reader {
             requests,
             interferences,
         };
-        let paths = Paths {
+        let mut paths = Paths {
             tasks: task_paths,
             servers: server_paths,
             clusters: cluster_paths,
@@ -338,6 +340,9 @@ impl Reader {
             all_schedulers,
             all_modes,
         };
+        if let Some(switch) = &switch {
+            self.expand(switch, &mut draft, &mut paths, nodes);
+        }
         let mut common: Option<Vec<Finding>> = None;
         for (policy, priorities) in system.candidates {
             (draft.policy, draft.priorities) = (policy, priorities);

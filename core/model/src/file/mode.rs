@@ -28,6 +28,7 @@ impl Reader {
         let at = self.optional(table, path, "at", Reader::spans).unwrap_or_default();
         let active = self.optional(table, path, "active", Reader::texts);
         let takes_effect = self.optional(table, path, "takes_effect", Reader::takes_effect);
+        let then = self.optional(table, path, "then", Reader::text);
         let second_request = self.optional(table, path, "second_request", |reader, node, path| {
             reader.word(node, path, &SecondRequest::WORDS, SecondRequest::from_word)
         });
@@ -50,6 +51,7 @@ impl Reader {
             at,
             active,
             takes_effect: takes_effect.unwrap_or_default(),
+            then,
             second_request: second_request.unwrap_or_default(),
             left_over: left_over.unwrap_or_default(),
             tasks,

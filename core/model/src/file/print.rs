@@ -4,10 +4,10 @@ use super::body::FRACTION_PLACES;
 use super::decimal;
 use super::sections::UTILISATION_PLACES;
 use crate::{
-    Arrival, Body, Cluster, Cpus, Device, DeviceService, Enforcement, ExecutionTimes, Interference,
-    Interrupt, Link, LowPriority, Mode, OverrunPolicy, Platform, Preemption, Request, RequestOrder, Resource,
-    Segment, SegmentGraph, Server, ServerKind, SpinLevel, SpinPriority, SpinTarget, System, TakesEffect,
-    Task, Throttling,
+    Arrival, Body, Cluster, Cpus, Criticality, Device, DeviceService, Enforcement, ExecutionTimes,
+    Interference, Interrupt, Link, LowPriority, Mode, OverrunPolicy, Platform, Preemption, Request,
+    RequestOrder, Resource, Segment, SegmentGraph, Server, ServerKind, SpinLevel, SpinPriority, SpinTarget,
+    System, TakesEffect, Task, Throttling,
 };
 use horolog_time::Span;
 use std::fmt::Write as _;
@@ -140,6 +140,12 @@ impl Printer {
         self.maybe_span("deadline", task.deadline);
         self.span("wcet", task.wcet);
         self.span("bcet", task.bcet);
+        if let Some(criticality) = task.criticality {
+            self.line("criticality", &quoted(criticality.word()));
+            if let Criticality::High { wcet } = criticality {
+                self.span("wcet_high", wcet);
+            }
+        }
         self.maybe_span("offset", task.offset);
         self.maybe_span("promotion", task.promotion);
         if !task.jitter.is_zero() {
@@ -313,6 +319,9 @@ impl Printer {
             TakesEffect::WhenDone(names) => format!("{{ when_done = {} }}", texts(names)),
         };
         self.line("takes_effect", &takes_effect);
+        if let Some(then) = &mode.then {
+            self.line("then", &quoted(then));
+        }
         self.line("second_request", &quoted(mode.second_request.word()));
         self.line("left_over", &quoted(mode.left_over.word()));
         for change in &mode.tasks {

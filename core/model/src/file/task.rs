@@ -42,6 +42,7 @@ impl Reader {
             self.optional(table, path, "execution", |reader, node, path| reader.execution(node, path, order));
         let execution = execution.unwrap_or_default();
         let (wcet, bcet) = self.execution_bounds(table, path, graph.as_ref(), &execution);
+        let criticality = self.criticality(table, path, wcet);
         let offset = self.optional(table, path, "offset", Reader::span);
         let promotion = self.optional(table, path, "promotion", Reader::span);
         let jitter = self.optional(table, path, "jitter", Reader::span).unwrap_or(Span::ZERO);
@@ -69,6 +70,7 @@ impl Reader {
             arrival: arrival?,
             deadline,
             wcet: wcet?,
+            criticality,
             bcet: bcet?,
             offset,
             promotion,

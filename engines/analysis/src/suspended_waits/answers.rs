@@ -107,6 +107,7 @@ impl Waits<'_> {
             served_by: None,
             verdict,
             response: member.bound.ok().map(Span::from_ns),
+            low_mode: None,
             deadline: task.deadline.map(Span::from_ns),
             test,
             exact: verdict == Verdict::Misses,

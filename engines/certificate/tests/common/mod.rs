@@ -39,6 +39,7 @@ pub(crate) fn task(name: &str, separation: u64, wcet: u64) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::default(),
         execution: ExecutionTimes::default(),
+        criticality: None,
         promotion: None,
         sections: Vec::new(),
         is_soft: false,

@@ -39,6 +39,7 @@ pub fn task(name: &str, priority: i64, period: Span, wcet: Span) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        criticality: None,
         promotion: None,
         sections: Vec::new(),
         is_soft: false,

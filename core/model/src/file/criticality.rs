@@ -1,0 +1,131 @@
+//! Reads the criticality of tasks, and writes `[criticality]` out as the modes for which it stands (decision 0021).
+
+use super::keys::{CRITICALITY, LOW_JOBS, SCOPES};
+use super::reader::Reader;
+use super::tree::{Node, Table, Value};
+use crate::check::Paths;
+use crate::{Criticality, Draft, LeftOver, Mode, OverrunPolicy, TakesEffect, path};
+use horolog_time::Span;
+
+/// The modes of the short form.
+const HIGH: &str = "high";
+const LOW: &str = "low";
+
+/// What `[criticality]` says.
+pub(super) struct Switch {
+    scope: &'static str,
+    low_jobs: LeftOver,
+}
+
+impl Reader {
+    /// The criticality of the task at `path`, whose low wcet is known where it could be read.
+    pub(super) fn criticality(
+        &mut self,
+        table: &Table,
+        path: &str,
+        wcet: Option<Span>,
+    ) -> Option<Criticality> {
+        let word = self.optional(table, path, "criticality", |reader, node, path| {
+            reader.word(node, path, &Criticality::WORDS, |word| {
+                Criticality::WORDS.into_iter().find(|&known| known == word)
+            })
+        });
+        let high = self.optional(table, path, "wcet_high", Reader::span);
+        let node = table.get("wcet_high");
+        match (word, node) {
+            (Some("high"), None) => wcet.map(|wcet| Criticality::High { wcet }),
+            (Some("high"), Some(_)) => high.map(|wcet| Criticality::High { wcet }),
+            (Some(_), None) => Some(Criticality::Low),
+            (_, Some(node)) if word.is_some() || table.get("criticality").is_none() => {
+                let at = path::join(path, "wcet_high");
+                let reason = "a second wcet is for tasks of high criticality";
+                self.fail(node, &at, reason, "add `criticality = \"high\"`, or remove it");
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// `[criticality]`, where the file has one.
+    pub(super) fn switch(&mut self, root: &Table) -> Option<Switch> {
+        let node = root.get("criticality")?;
+        let table = self.table(node, "criticality", &CRITICALITY)?;
+        let scope = self.required(table, "criticality", "scope", &CRITICALITY)?;
+        let scope = self.word(scope, "criticality.scope", &SCOPES, |word| {
+            SCOPES.into_iter().find(|&known| known == word)
+        })?;
+        let low_jobs = self.optional(table, "criticality", "low_jobs", |reader, node, path| {
+            reader.word(node, path, &LOW_JOBS, |word| LeftOver::from_word(word))
+        });
+        Some(Switch { scope, low_jobs: low_jobs.unwrap_or(LeftOver::Drop) })
+    }
+
+    /// Writes the short form out: the overruns of tasks of high criticality ask for the mode `high`, in which they alone release jobs;
+    /// `low` comes back as soon as no job is left.
+    pub(super) fn expand(&mut self, switch: &Switch, draft: &mut Draft, paths: &mut Paths, nodes: &[Node]) {
+        self.refuse_scope(switch, draft);
+        if let Some(first) = paths.modes.first() {
+            let at = path::join(first, "name");
+            let remedy = "remove one of them: `check --expand` prints `[criticality]` as modes, to which others can be added";
+            self.fail_at(&at, "`[criticality]` beside a `[[mode]]` is not there yet", remedy);
+            return;
+        }
+        let is_high =
+            |criticality: Option<Criticality>| matches!(criticality, Some(Criticality::High { .. }));
+        for (place, path) in paths.tasks.iter().enumerate() {
+            let task = &mut draft.tasks[place];
+            if task.criticality.is_none() {
+                let reason = "the file has `[criticality]`, and this task says none";
+                self.fail_at(path, reason, "add `criticality = \"high\"` or `criticality = \"low\"`");
+            } else if is_high(task.criticality) {
+                if let Some(node) = overrun_of(nodes, &task.name) {
+                    let reason =
+                        "`[criticality]` says what an overrun of a task of high criticality asks for";
+                    self.fail(node, &path::join(path, "overrun"), reason, "remove `overrun`");
+                }
+                task.overrun = OverrunPolicy::Mode(HIGH.to_owned());
+            }
+        }
+        let names = |only_high: bool| -> Vec<String> {
+            let tasks = draft.tasks.iter().filter(|task| !only_high || is_high(task.criticality));
+            tasks.map(|task| task.name.clone()).collect()
+        };
+        let (high, all) = (names(true), names(false));
+        if high.is_empty() {
+            let remedy = "add `criticality = \"high\"` to a task, or remove `[criticality]`";
+            self.fail_at("criticality", "no task is of high criticality", remedy);
+            return;
+        }
+        let to_high = Mode {
+            name: HIGH.to_owned(),
+            active: Some(high),
+            then: Some(LOW.to_owned()),
+            left_over: switch.low_jobs,
+            ..Mode::default()
+        };
+        let to_low =
+            Mode { name: LOW.to_owned(), takes_effect: TakesEffect::WhenDone(all), ..Mode::default() };
+        draft.modes = vec![to_high, to_low];
+        paths.modes = vec!["criticality".to_owned(); 2];
+    }
+
+    fn refuse_scope(&mut self, switch: &Switch, draft: &Draft) {
+        let first = draft.tasks.first().map(|task| task.cpu);
+        let is_spread = draft.tasks.iter().any(|task| Some(task.cpu) != first) || !draft.clusters.is_empty();
+        let reason = match switch.scope {
+            "task" => "a switch of one task alone is not there yet: modes are the system's",
+            "processor" if is_spread => {
+                "a switch of one of several processors is not there yet: modes are the system's"
+            }
+            _ => return,
+        };
+        self.fail_at("criticality.scope", reason, "use `scope = \"system\"`: all processors change together");
+    }
+}
+
+/// Where the task of this name says what happens at an overrun.
+fn overrun_of<'t>(nodes: &'t [Node], name: &str) -> Option<&'t Node> {
+    let node = nodes.iter().find(|node| super::name_of(node) == name)?;
+    let Value::Table(table) = &node.value else { return None };
+    table.get("overrun")
+}

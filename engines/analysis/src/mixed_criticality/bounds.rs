@@ -1,0 +1,216 @@
+//! Response times of one task over a change of criticality: the three tests of fixed priorities, in integer nanoseconds.
+
+/// A task as the tests see it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LevelTask {
+    /// Least time between arrivals, ns, above zero.
+    pub period: u64,
+    /// Relative deadline, ns, at most the period.
+    pub deadline: u64,
+    /// How late after its arrival a job may become ready, ns.
+    pub jitter: u64,
+    /// The most that a job executes before the system has changed, ns: the low worst case, and for a task of high criticality the
+    /// detection latency on top of it, at most the high worst case.
+    pub low: u64,
+    /// The high worst case, ns, at least `low`; `None` for low criticality.
+    pub high: Option<u64>,
+}
+
+impl LevelTask {
+    /// The longest window that leaves the job in time.
+    fn limit(&self) -> Option<u64> {
+        self.deadline.min(self.period).checked_sub(self.jitter)
+    }
+
+    /// Most jobs ready in a half-open window of `window` ns, above zero: `ceil((w + J) / T)`.
+    #[inline]
+    fn in_window(&self, window: u64) -> Option<u64> {
+        Some((window.checked_add(self.jitter)? - 1) / self.period + 1)
+    }
+
+    /// Most jobs ready in a closed window of `window` ns: `floor((w + J) / T) + 1`.
+    #[inline]
+    fn in_closed(&self, window: u64) -> Option<u64> {
+        Some(window.checked_add(self.jitter)? / self.period + 1)
+    }
+
+    /// Most of `count` jobs that may execute beyond `low`, in a window of `window` ns, where the change comes `change` ns after
+    /// its start. A job that arrived a deadline or more before the change has ended by then.
+    #[inline]
+    fn beyond_low(&self, window: u64, change: u64, count: u64) -> Option<u64> {
+        match window.checked_add(self.deadline)?.checked_sub(change) {
+            None | Some(0) => Some(0),
+            Some(open) => Some(count.min((open - 1) / self.period + 1)),
+        }
+    }
+}
+
+/// The least window `w` with `f(w) <= w`, from a start below it, up to `limit`.
+#[inline]
+fn least(start: u64, limit: u64, f: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+    let mut window = start;
+    while window <= limit {
+        let needed = f(window)?;
+        if needed <= window {
+            return Some(window);
+        }
+        window = needed;
+    }
+    None
+}
+
+/// The longest window of the low mode: `w = C_i + sum over j above of ceil((w + J_j) / T_j) C_j`, with every job at most `low`.
+fn low_window(task: &LevelTask, above: &[LevelTask]) -> Option<u64> {
+    let demand = |window: u64| {
+        above.iter().try_fold(task.low, |sum, other| {
+            sum.checked_add(other.in_window(window)?.checked_mul(other.low)?)
+        })
+    };
+    least(task.low.max(1), task.limit()?, demand)
+}
+
+/// The longest response in the low mode, from the arrival: `J_i + w` of [`low_window`]; `None` where it lies beyond the deadline or
+/// the period, or leaves the numbers. Exact for sporadic tasks where nothing but the tasks takes the processor.
+#[must_use]
+pub fn low_mode(task: &LevelTask, above: &[LevelTask]) -> Option<u64> {
+    low_window(task, above)?.checked_add(task.jitter)
+}
+
+/// Static mixed criticality: `w = C_i(HI) + sum over high j of ceil((w + J_j) / T_j) C_j(HI) + sum over low j of ceil((w + J_j) / T_j)
+/// C_j(LO)` for a task of high criticality; of low criticality [`low_mode`]. Sufficient. It holds also where no job is dropped, as long
+/// as none of low criticality executes beyond its `low`. `None` as in [`low_mode`].
+///
+/// Source: `baruah11`.
+#[must_use]
+pub fn smc(task: &LevelTask, above: &[LevelTask]) -> Option<u64> {
+    let Some(own) = task.high else { return low_mode(task, above) };
+    let demand = |window: u64| {
+        above.iter().try_fold(own, |sum, other| {
+            sum.checked_add(other.in_window(window)?.checked_mul(other.high.unwrap_or(other.low))?)
+        })
+    };
+    least(own.max(1), task.limit()?, demand)?.checked_add(task.jitter)
+}
+
+/// Adaptive mixed criticality, by the response time in the low mode: `w = C_i(HI) + sum over high j of ceil((w + J_j) / T_j) C_j(HI) +
+/// sum over low j of ceil((w_LO + J_j) / T_j) C_j(LO)`, `w_LO` the longest window of the low mode: a change that comes later finds the
+/// job ended. Of a task of low criticality [`low_mode`]. Sufficient. `None` as in [`low_mode`].
+///
+/// Source: `baruah11`.
+#[must_use]
+pub fn amc_rtb(task: &LevelTask, above: &[LevelTask]) -> Option<u64> {
+    let low = low_window(task, above)?;
+    let Some(own) = task.high else { return low.checked_add(task.jitter) };
+    let fixed = low_jobs(above, own, |other| other.in_window(low))?;
+    let demand = |window: u64| {
+        above.iter().filter_map(|other| Some((other, other.high?))).try_fold(fixed, |sum, (other, high)| {
+            sum.checked_add(other.in_window(window)?.checked_mul(high)?)
+        })
+    };
+    least(fixed.max(low), task.limit()?, demand)?.checked_add(task.jitter)
+}
+
+/// `own`, and the jobs of low criticality by their number.
+#[inline]
+fn low_jobs(above: &[LevelTask], own: u64, count: impl Fn(&LevelTask) -> Option<u64>) -> Option<u64> {
+    let mut low = above.iter().filter(|other| other.high.is_none());
+    low.try_fold(own, |sum, other| sum.checked_add(count(other)?.checked_mul(other.low)?))
+}
+
+/// Adaptive mixed criticality, by the worst instant `s` of the change: the most over `s` in `[0, w_LO)` of the least `w` with
+///
+/// `w = C_i(HI) + sum over low j of (floor((s + J_j) / T_j) + 1) C_j(LO) + sum over high j of (M_j C_j(HI) + (N_j - M_j) C_j(LO))`,
+///
+/// `N_j = ceil((w + J_j) / T_j)`, `M_j = min(N_j, ceil((w - s + D_j) / T_j))`. `M_j` falls as `s` grows, so only the instants count at which the
+/// number of low jobs grows: `s = k T_j - J_j`. Sufficient; at most [`amc_rtb`]. It rests on the deadlines of the high tasks above being
+/// met. `None` as in [`low_mode`], and where there are more than `effort` steps.
+///
+/// Source: `baruah11`.
+#[must_use]
+pub fn amc_max(task: &LevelTask, above: &[LevelTask], effort: u64) -> Option<u64> {
+    let low = low_window(task, above)?;
+    let Some(own) = task.high else { return low.checked_add(task.jitter) };
+    let limit = task.limit()?;
+    let (mut worst, mut change, mut left) = (low, 0, effort);
+    while change < low {
+        left = left.checked_sub(1)?;
+        let fixed = low_jobs(above, own, |other| other.in_closed(change))?;
+        let demand = |window: u64| {
+            above.iter().try_fold(fixed, |sum, other| {
+                let Some(high) = other.high else { return Some(sum) };
+                let count = other.in_window(window)?;
+                let beyond = other.beyond_low(window, change, count)?;
+                let longer = beyond.checked_mul(high - other.low)?;
+                sum.checked_add(count.checked_mul(other.low)?)?.checked_add(longer)
+            })
+        };
+        worst = worst.max(least(fixed.max(1), limit, demand)?);
+        // The next instant at which one more low job may have become ready.
+        let next = |other: &LevelTask| {
+            let count = other.in_closed(change)?;
+            count.checked_mul(other.period)?.checked_sub(other.jitter)
+        };
+        let low_above = above.iter().filter(|other| other.high.is_none());
+        change = low_above.filter_map(next).min().unwrap_or(low);
+    }
+    worst.checked_add(task.jitter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn low(period: u64, deadline: u64, low: u64) -> LevelTask {
+        LevelTask { period, deadline, jitter: 0, low, high: None }
+    }
+
+    fn high(period: u64, deadline: u64, low: u64, high: u64) -> LevelTask {
+        LevelTask { period, deadline, jitter: 0, low, high: Some(high) }
+    }
+
+    #[test]
+    fn by_hand() {
+        // Low work of 2 every 4 above a high task of 2 or 5: in the low mode 4; static 5 + 2 ceil(w/4) = 11; a change until 4 finds one
+        // low job: 5 + 2 = 7.
+        let (above, task) = ([low(4, 4, 2)], high(20, 20, 2, 5));
+        assert_eq!(low_mode(&task, &above), Some(4));
+        assert_eq!(smc(&task, &above), Some(11));
+        assert_eq!(amc_rtb(&task, &above), Some(7));
+        assert_eq!(amc_max(&task, &above, 100), Some(7));
+        // The deadline is the last instant.
+        assert_eq!(amc_rtb(&LevelTask { deadline: 7, ..task }, &above), Some(7));
+        assert_eq!(amc_rtb(&LevelTask { deadline: 6, ..task }, &above), None);
+        // Jitter of its own counts once; that of the low task brings a second job of it.
+        assert_eq!(amc_rtb(&LevelTask { jitter: 3, ..task }, &above), Some(10));
+        let late = [LevelTask { jitter: 1, ..above[0] }];
+        assert_eq!((low_mode(&task, &late), amc_rtb(&task, &late)), (Some(6), Some(9)));
+    }
+
+    #[test]
+    fn the_worst_instant_is_tighter_than_the_window_of_the_low_mode() {
+        // A high task above that cannot be beyond its low wcet both early and beside late low jobs.
+        let above = [high(10, 5, 1, 5), low(6, 6, 2)];
+        let task = high(40, 40, 5, 8);
+        assert_eq!(low_mode(&task, &above), Some(11));
+        let (rtb, max) = (amc_rtb(&task, &above), amc_max(&task, &above, 100));
+        assert_eq!(rtb, Some(27));
+        assert!(max < rtb, "{max:?}");
+    }
+
+    #[test]
+    fn extremes_give_no_bound_and_no_panic() {
+        let big = u64::MAX;
+        for value in [1, big / 2, big] {
+            for other in [1, big / 2, big] {
+                for jitter in [0, 1, other] {
+                    let task = LevelTask { jitter, ..high(value, value, other.min(value), value) };
+                    let above = [low(value, value, other), LevelTask { jitter, ..high(1, 1, 1, other) }];
+                    let _ = (low_mode(&task, &above), smc(&task, &above));
+                    let _ = (amc_rtb(&task, &above), amc_max(&task, &above, 1000));
+                }
+            }
+        }
+        assert_eq!(low_mode(&low(big, big, big), &[]), Some(big));
+        assert_eq!(low_mode(&low(big, big, big), &[low(big, big, 1)]), None);
+    }
+}
