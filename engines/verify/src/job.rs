@@ -118,6 +118,8 @@ pub(crate) struct Job {
     pub(crate) promoted: bool,
     /// The overrun policy put it below every task.
     pub(crate) demoted: bool,
+    /// Whether a mode has dropped it: its thread goes on, and no deadline or bound is about that.
+    pub(crate) given_up: bool,
     /// It has used up its budget and asked for a mode.
     pub(crate) has_asked: bool,
     /// Its thread got another processor than its task's.
@@ -169,6 +171,7 @@ impl Job {
             missed: false,
             promoted: false,
             demoted: false,
+            given_up: false,
             has_asked: false,
             has_wandered: false,
             cut_short: false,

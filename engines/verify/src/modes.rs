@@ -233,6 +233,14 @@ impl Verifier {
         state.restarts_at = mode.is_active.then_some(now);
     }
 
+    /// Whether the present mode drops a job that the mode before has left over.
+    pub(crate) fn is_given_up(&self, task: usize, job: u64) -> bool {
+        let Some(modes) = &self.modes else { return false };
+        let mode = modes.current[self.model.tasks[task].cpu].0;
+        let is_dropped = modes.tasks[mode as usize][task].left_over == LeftOver::Drop;
+        is_dropped && job < self.tasks[task].left_until
+    }
+
     /// Since when the present mode of a processor holds.
     pub(crate) fn mode_since(&self, cpu: usize) -> u64 {
         self.modes.as_ref().map_or(0, |modes| modes.current[cpu].1)

@@ -3,8 +3,8 @@
 use super::keys::{CRITICALITY, LOW_JOBS, SCOPES};
 use super::reader::Reader;
 use super::tree::{Node, Table, Value};
-use crate::check::Paths;
-use crate::{Criticality, Draft, LeftOver, Mode, OverrunPolicy, TakesEffect, path};
+use crate::check::{Finding, Paths};
+use crate::{Criticality, Draft, LeftOver, Mode, ModelError, OverrunPolicy, TakesEffect, path};
 use horolog_time::Span;
 
 /// The modes of the short form.
@@ -67,7 +67,7 @@ impl Reader {
         if let Some(first) = paths.modes.first() {
             let at = path::join(first, "name");
             let remedy = "remove one of them: `check --expand` prints `[criticality]` as modes, to which others can be added";
-            self.fail_at(&at, "`[criticality]` beside a `[[mode]]` is not there yet", remedy);
+            self.tell(&at, "`[criticality]` beside a `[[mode]]` is not there yet", remedy);
             return;
         }
         let is_high =
@@ -76,12 +76,12 @@ impl Reader {
             let task = &mut draft.tasks[place];
             if task.criticality.is_none() {
                 let reason = "the file has `[criticality]`, and this task says none";
-                self.fail_at(path, reason, "add `criticality = \"high\"` or `criticality = \"low\"`");
+                self.tell(path, reason, "add `criticality = \"high\"` or `criticality = \"low\"`");
             } else if is_high(task.criticality) {
-                if let Some(node) = overrun_of(nodes, &task.name) {
+                if overrun_of(nodes, &task.name).is_some() {
                     let reason =
                         "`[criticality]` says what an overrun of a task of high criticality asks for";
-                    self.fail(node, &path::join(path, "overrun"), reason, "remove `overrun`");
+                    self.tell(&path::join(path, "overrun"), reason, "remove `overrun`");
                 }
                 task.overrun = OverrunPolicy::Mode(HIGH.to_owned());
             }
@@ -93,7 +93,7 @@ impl Reader {
         let (high, all) = (names(true), names(false));
         if high.is_empty() {
             let remedy = "add `criticality = \"high\"` to a task, or remove `[criticality]`";
-            self.fail_at("criticality", "no task is of high criticality", remedy);
+            self.tell("criticality", "no task is of high criticality", remedy);
             return;
         }
         let to_high = Mode {
@@ -109,6 +109,12 @@ impl Reader {
         paths.modes = vec!["criticality".to_owned(); 2];
     }
 
+    /// What was read, and is wrong.
+    fn tell(&mut self, at: &str, reason: &str, remedy: &str) {
+        let error = ModelError { at: at.to_owned(), reason: reason.to_owned(), remedy: remedy.to_owned() };
+        self.finding(Finding { error, others: Vec::new() });
+    }
+
     fn refuse_scope(&mut self, switch: &Switch, draft: &Draft) {
         let first = draft.tasks.first().map(|task| task.cpu);
         let is_spread = draft.tasks.iter().any(|task| Some(task.cpu) != first) || !draft.clusters.is_empty();
@@ -119,7 +125,7 @@ impl Reader {
             }
             _ => return,
         };
-        self.fail_at("criticality.scope", reason, "use `scope = \"system\"`: all processors change together");
+        self.tell("criticality.scope", reason, "use `scope = \"system\"`: all processors change together");
     }
 }
 
