@@ -9,6 +9,7 @@ pub mod cpu;
 mod dynamic;
 mod emit;
 mod event;
+pub mod lock_protocol;
 pub mod outside;
 mod pattern;
 pub mod ring;

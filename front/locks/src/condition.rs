@@ -4,6 +4,7 @@
 //! section reopens then too: a clean-up buffer on our frame emits `lock/woken` before any handler of the program runs.
 
 use crate::mutex::mutex_class;
+use crate::protocol;
 use crate::real::{CleanupBuffer, cleanup_pop, cleanup_push};
 use crate::wrapper::{call, export};
 use core::ffi::{c_int, c_void};
@@ -14,6 +15,8 @@ struct Wait {
     mutex: usize,
     condition: usize,
     site: usize,
+    /// The ceiling that the wait gives up with the mutex.
+    suspended: Option<(c_int, u32)>,
 }
 
 /// The C library unwinds a cancelled thread through our frame; it has taken the mutex again before.
@@ -24,6 +27,7 @@ unsafe extern "C" fn cancelled(wait: *mut c_void) {
 }
 
 fn woken(wait: &Wait, outcome: c_int) {
+    protocol::resume(wait.mutex, wait.suspended);
     trigger!(
         "lock/woken",
         wait.mutex as *const u8,
@@ -39,7 +43,7 @@ macro_rules! waiting {
     ($body:ident ($($more:ident),*), $real:expr) => {
         unsafe extern "C-unwind" fn $body(condition: usize, $($more: usize,)* site: usize) -> c_int {
             let mutex = waiting!(mutex: $($more),*);
-            let mut wait = Wait { mutex, condition, site };
+            let mut wait = Wait { mutex, condition, site, suspended: protocol::suspend(mutex) };
             let mut buffer = CleanupBuffer::empty();
             trigger!(
                 "lock/wait", mutex as *const u8, mutex_class(mutex), site as *const u8, condition as *const u8
@@ -83,7 +87,7 @@ mod exported {
 #[cfg(versioned_conditions)]
 mod versions {
     use super::{
-        CleanupBuffer, Wait, c_int, call, cancelled, cleanup_pop, cleanup_push, export, mutex_class,
+        CleanupBuffer, Wait, c_int, call, cancelled, cleanup_pop, cleanup_push, export, mutex_class, protocol,
     };
     use super::{timedwait, trigger, wait, woken};
 

@@ -14,6 +14,9 @@
 //! the real function returns is returned unchanged. With the triggers off, a call costs three short jumps, a load and an
 //! indirect call more.
 //!
+//! Where the environment has rules (`HOROLOG_LOCK_RULES`), the mutexes that they are for get a protocol at their first use:
+//! `protocol`.
+//!
 //! Every wrapper is a naked function that adds its return address to the arguments and jumps to a body: the stack stays
 //! as the caller made it, so that a cancellation unwinds through it.
 #![allow(unsafe_code)]
@@ -23,6 +26,7 @@ horolog_probe::runtime_library!();
 mod condition;
 mod modules;
 mod mutex;
+mod protocol;
 mod real;
 mod rwlock;
 mod spin;

@@ -1,6 +1,7 @@
 //! Mutexes of POSIX and of C11 (whose `mtx_t` holds a `pthread_mutex_t`).
 
 use crate::class;
+use crate::protocol::{after, before, unlocked};
 use crate::wrapper::{export, giving, taking};
 use core::ffi::c_int;
 
@@ -22,15 +23,15 @@ pub(crate) fn mutex_class(mutex: usize) -> u64 {
         | flag(128, class::PROCESS_SHARED)
 }
 
-taking!(lock(mutex), MUTEX_LOCK, mutex_class);
-taking!(trylock(mutex), MUTEX_TRYLOCK, mutex_class);
-taking!(timedlock(mutex, until), MUTEX_TIMEDLOCK, mutex_class);
-taking!(clocklock(mutex, clock, until), MUTEX_CLOCKLOCK, mutex_class);
-giving!(unlock, MUTEX_UNLOCK, mutex_class);
-taking!(c11_lock(mutex), MTX_LOCK, mutex_class);
-taking!(c11_trylock(mutex), MTX_TRYLOCK, mutex_class);
-taking!(c11_timedlock(mutex, until), MTX_TIMEDLOCK, mutex_class);
-giving!(c11_unlock, MTX_UNLOCK, mutex_class);
+taking!(lock(mutex), MUTEX_LOCK, mutex_class, before, after);
+taking!(trylock(mutex), MUTEX_TRYLOCK, mutex_class, before, after);
+taking!(timedlock(mutex, until), MUTEX_TIMEDLOCK, mutex_class, before, after);
+taking!(clocklock(mutex, clock, until), MUTEX_CLOCKLOCK, mutex_class, before, after);
+giving!(unlock, MUTEX_UNLOCK, mutex_class, unlocked);
+taking!(c11_lock(mutex), MTX_LOCK, mutex_class, before, after);
+taking!(c11_trylock(mutex), MTX_TRYLOCK, mutex_class, before, after);
+taking!(c11_timedlock(mutex, until), MTX_TIMEDLOCK, mutex_class, before, after);
+giving!(c11_unlock, MTX_UNLOCK, mutex_class, unlocked);
 
 // The names with underscores are glibc's own, to which old libraries are linked.
 export!(lock(1): pthread_mutex_lock __pthread_mutex_lock);

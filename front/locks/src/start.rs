@@ -1,6 +1,6 @@
 //! Start and end of the library, before and after the program's own.
 
-use crate::{modules, real};
+use crate::{modules, protocol, real};
 use std::io::Write;
 
 /// Runs when the dynamic linker initialises this library; locks taken earlier have found their functions themselves.
@@ -10,6 +10,7 @@ use std::io::Write;
 /// is, with one line on its standard error.
 extern "C" fn start() {
     real::find_all();
+    protocol::start();
     if let Err(error) = horolog_probe::start() {
         let _ = writeln!(std::io::stderr(), "horolog: locks are not traced: {error}");
     }

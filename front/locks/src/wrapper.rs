@@ -45,12 +45,20 @@ macro_rules! word {
     };
 }
 
-/// A body that takes a lock: request, call, outcome. `$class` makes the class word of a lock.
+/// A body that takes a lock: request, call, outcome. `$class` makes the class word of a lock; `$before` and `$after` give it
+/// its protocol.
 macro_rules! taking {
     ($body:ident ($lock:ident $(, $more:ident)*), $real:ident, $class:expr) => {
+        $crate::wrapper::taking!($body($lock $(, $more)*), $real, $class, |_, _| false, |_, _, _| ());
+    };
+    ($body:ident ($lock:ident $(, $more:ident)*), $real:ident, $class:expr, $before:expr, $after:expr) => {
         unsafe extern "C-unwind" fn $body($lock: usize, $($more: usize,)* site: usize) -> core::ffi::c_int {
+            let before: fn(usize, usize) -> bool = $before;
+            let after: fn(bool, usize, core::ffi::c_int) = $after;
+            let was_raised = before($lock, site);
             horolog_probe::trigger!("lock/acquire", $lock as *const u8, $class($lock), site as *const u8);
             let outcome = $crate::wrapper::call!($crate::real::$real, $lock $(, $more)*);
+            after(was_raised, $lock, outcome);
             if outcome == 0 || outcome == libc::EOWNERDEAD {
                 horolog_probe::trigger!("lock/acquired", $lock as *const u8, $class($lock), site as *const u8);
             } else {
@@ -63,12 +71,16 @@ macro_rules! taking {
     };
 }
 
-/// A body that gives a lock up.
+/// A body that gives a lock up. `$unlocked` makes of the outcome what the program gets.
 macro_rules! giving {
     ($body:ident, $real:ident, $class:expr) => {
+        $crate::wrapper::giving!($body, $real, $class, |_, _, outcome| outcome);
+    };
+    ($body:ident, $real:ident, $class:expr, $unlocked:expr) => {
         unsafe extern "C-unwind" fn $body(lock: usize, site: usize) -> core::ffi::c_int {
             horolog_probe::trigger!("lock/release", lock as *const u8, $class(lock), site as *const u8);
-            $crate::wrapper::call!($crate::real::$real, lock)
+            let unlocked: fn(usize, usize, core::ffi::c_int) -> core::ffi::c_int = $unlocked;
+            unlocked(lock, site, $crate::wrapper::call!($crate::real::$real, lock))
         }
     };
 }

@@ -1,0 +1,86 @@
+//! The words of glibc's `pthread_mutex_t`: part of its ABI, since the static initialisers write them.
+//!
+//! glibc reads bits 0 to 9 of the kind and ignores the others. The library marks a mutex there as decided, so that a mutex
+//! that is initialised anew is a new one, wherever it lies, and no table has to know when memory is given back.
+
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicI32, Ordering};
+
+/// What is decided about a mutex stays until it is initialised again.
+pub(super) const DECIDED: c_int = 1 << 30;
+/// `PTHREAD_MUTEX_PRIO_INHERIT_NP`.
+pub(super) const INHERIT: c_int = 32;
+/// `PTHREAD_MUTEX_PRIO_PROTECT_NP`.
+pub(super) const PROTECT: c_int = 64;
+/// The process-shared bit.
+pub(super) const SHARED: c_int = 128;
+/// Type, robust, and the word that elision is not wanted.
+pub(super) const KNOWN: c_int = 3 | 16 | 512;
+/// Where a ceiling stands.
+const CEILING_AT: u32 = 16;
+const CEILING: c_int = 0x7f;
+
+const LOCK: usize = 0;
+const OWNER: usize = 8;
+const USERS: usize = 12;
+const KIND: usize = 16;
+
+/// The mutex at an address that the program handed to a function of mutexes.
+#[derive(Clone, Copy)]
+pub(super) struct Mutex(pub(super) usize);
+
+impl Mutex {
+    fn word(self, offset: usize) -> &'static AtomicI32 {
+        // SAFETY: the program calls a function that takes an initialised mutex of 40 aligned bytes at this address, which
+        // lives as long as this call; the C library reads and writes the same words by atomic instructions. The reference
+        // does not leave the expression that asks for it.
+        unsafe { &*((self.0 + offset) as *const AtomicI32) }
+    }
+
+    pub(super) fn kind(self) -> c_int {
+        self.word(KIND).load(Ordering::Acquire)
+    }
+
+    /// The kind becomes `new`, or is told where it was not `seen` any more.
+    pub(super) fn set_kind(self, seen: c_int, new: c_int) -> Result<(), c_int> {
+        self.word(KIND).compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire).map(|_| ())
+    }
+
+    /// Whether nobody holds it or waits with it on a condition variable.
+    pub(super) fn is_free(self) -> bool {
+        [LOCK, OWNER, USERS].into_iter().all(|offset| self.word(offset).load(Ordering::Relaxed) == 0)
+    }
+
+    pub(super) fn owner(self) -> c_int {
+        self.word(OWNER).load(Ordering::Relaxed)
+    }
+
+    pub(super) fn lock_word(self) -> c_int {
+        self.word(LOCK).load(Ordering::Relaxed)
+    }
+
+    /// Gives it up for an owner that is another process's thread.
+    pub(super) fn give_up(self) {
+        self.word(OWNER).store(0, Ordering::Relaxed);
+        self.word(USERS).store(0, Ordering::Relaxed);
+        self.word(LOCK).store(0, Ordering::Release);
+    }
+}
+
+/// A kind with this ceiling and inheritance below it.
+pub(super) fn with_ceiling(kind: c_int, ceiling: u8) -> c_int {
+    kind | INHERIT | DECIDED | c_int::from(ceiling) << CEILING_AT
+}
+
+/// The ceiling of a kind; 0: none.
+pub(super) fn ceiling(kind: c_int) -> c_int {
+    // A mutex that is destroyed has all bits.
+    if kind < 0 { 0 } else { kind >> CEILING_AT & CEILING }
+}
+
+/// Whether this library gave it inheritance, and it is of a type whose unlock asks for no owner by itself.
+pub(super) fn is_normal_under_protocol(kind: c_int) -> bool {
+    let wanted = DECIDED | INHERIT;
+    let is_plain = [libc::PTHREAD_MUTEX_NORMAL, 3].contains(&(kind & 3));
+    kind >= 0 && kind & wanted == wanted && kind & 16 == 0 && is_plain
+}
