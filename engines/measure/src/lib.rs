@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod extraction;
 pub mod interference;
 pub mod kernel_records;
+pub mod lock_protocol;
 pub mod lock_study;
 pub mod losses;
 pub mod machine;

@@ -52,7 +52,7 @@ pub(crate) enum Verb {
     CheckCertificate(CertificateArguments),
     /// Run the system in virtual time.
     Simulate(SimulateArguments),
-    /// Run the system on this machine: real threads, real scheduling classes.
+    /// Run the system on this machine: real threads, real scheduling classes; or a program, its locks under protocols.
     Run(RunArguments),
     /// Put a thread that exists already under a server: a budget in every period at a real-time priority.
     Serve(ServeArguments),
@@ -324,9 +324,22 @@ fn coverage(text: &str) -> Result<u64, String> {
 }
 
 #[derive(Args, Debug)]
+#[command(override_usage = "horolog run [OPTIONS] <FILE>\n       horolog run --locks <FILE> [--format json[=FILE]] -- <COMMAND>...")]
 pub(crate) struct RunArguments {
-    #[command(flatten)]
-    pub(crate) file: FileArguments,
+    /// The system file; `-`: standard input.
+    #[arg(required_unless_present = "locks")]
+    pub(crate) file: Option<PathBuf>,
+    /// Replace a value: `--set task.control.wcet="3 ms"`; may be given again.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub(crate) overrides: Vec<String>,
+    /// Instead of a system: start a command, and give its mutexes the protocols of this file at their first use. The exit status is the
+    /// command's.
+    #[arg(long, value_name = "FILE", requires = "command", conflicts_with_all = ["file", "overrides", "machine", "duration", "forever",
+        "trace", "best_effort", "class", "stack", "sporadic_extra", "gate", "coverage", "strict", "retries", "seed"])]
+    pub(crate) locks: Option<PathBuf>,
+    /// The command of `--locks`.
+    #[arg(last = true, value_name = "COMMAND", requires = "locks")]
+    pub(crate) command: Vec<String>,
     #[command(flatten)]
     pub(crate) machine: MachineArguments,
     /// How long jobs are released; default 10 s.

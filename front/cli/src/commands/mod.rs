@@ -15,6 +15,7 @@ mod machine;
 pub(crate) mod measure;
 mod partition;
 pub(crate) mod run;
+mod run_locks;
 pub(crate) mod serve;
 pub(crate) mod sets;
 pub(crate) mod simulate;

@@ -1,6 +1,6 @@
 //! `horolog run`.
 
-use crate::arguments::{RunArguments, SchedulingClass};
+use crate::arguments::{FileArguments, RunArguments, SchedulingClass};
 use crate::failure::{Done, Failure, Verdict};
 use crate::results::{Judged, tell};
 use crate::{costs, input, output, progress};
@@ -22,7 +22,12 @@ use std::time::Duration;
 const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
 
 pub(crate) fn run(words: &RunArguments) -> Done {
-    let (system, source) = input::system(&words.file)?;
+    let file = match (&words.locks, &words.file) {
+        (Some(rules), _) => return super::run_locks::run(rules, words),
+        (None, Some(file)) => FileArguments { file: file.clone(), overrides: words.overrides.clone() },
+        (None, None) => return Err(Failure::usage("no system file")),
+    };
+    let (system, source) = input::system(&file)?;
     let (system, source_of_costs) = costs::filled(&system, &words.machine)?;
     costs::say(&source_of_costs);
     let system = resolve(&system).map_err(Failure::bad_input)?;
