@@ -30,7 +30,8 @@ impl Protocol {
             None if word == "none" => Some(Protocol::None),
             None if word == "inheritance" => Some(Protocol::Inheritance),
             Some(("ceiling", priority)) => {
-                let priority = priority.parse().ok().filter(|priority| (1..=LARGEST_CEILING).contains(priority));
+                let priority =
+                    priority.parse().ok().filter(|priority| (1..=LARGEST_CEILING).contains(priority));
                 priority.map(Protocol::Ceiling)
             }
             _ => None,
@@ -118,7 +119,9 @@ impl<'a> Site<'a> {
             };
             let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
             return match (number(first), number(last)) {
-                (Some(first), Some(last)) if first <= last && !file.is_empty() => Ok(Site::Lines { file, first, last }),
+                (Some(first), Some(last)) if first <= last && !file.is_empty() => {
+                    Ok(Site::Lines { file, first, last })
+                }
                 _ => Err("behind `:` stands no line from 1 on, and no range of lines as 40-52"),
             };
         }
@@ -150,7 +153,7 @@ pub enum What {
     Left,
     /// The program gave it a protocol itself.
     HasProtocol,
-    /// Processes may share it, and not all of them have the library.
+    /// Processes may share it, and not all of them have the library; glibc's robust mutexes have the same mark. Counted once a call.
     Shared,
     /// It was held, or somebody waited for it, when it was first seen.
     InUse,
@@ -273,7 +276,8 @@ impl<'a> Table<'a> {
             word[..length].copy_from_slice(&rest[..length]);
             u64::from_le_bytes(word)
         };
-        let what = counted.what as u64 | u64::from(counted.rule.map_or(0, |rule| rule.saturating_add(1))) << 8;
+        let what =
+            counted.what as u64 | u64::from(counted.rule.map_or(0, |rule| rule.saturating_add(1))) << 8;
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         let mut mix = |word: u64| hash = (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
         mix(what);
@@ -281,7 +285,8 @@ impl<'a> Table<'a> {
         (0..path.len().div_ceil(8)).for_each(|index| mix(word_of(index)));
         for attempt in 0..TRIES {
             let row = &self.0[(1 + (hash as usize).wrapping_add(attempt) % ROWS) * WORDS..][..WORDS];
-            let state = match row[STATE].compare_exchange(FREE, CLAIMED, Ordering::Relaxed, Ordering::Acquire) {
+            let state = match row[STATE].compare_exchange(FREE, CLAIMED, Ordering::Relaxed, Ordering::Acquire)
+            {
                 Ok(_) => {
                     let first = first();
                     row[WHAT].store(what, Ordering::Relaxed);
@@ -290,7 +295,10 @@ impl<'a> Table<'a> {
                     row[LOCK].store(first.lock, Ordering::Relaxed);
                     row[THREAD].store(first.thread.into(), Ordering::Relaxed);
                     for (word, bytes) in row[NAME..PATH].iter().zip(first.name.chunks_exact(8)) {
-                        word.store(u64::from_le_bytes(bytes.try_into().unwrap_or_default()), Ordering::Relaxed);
+                        word.store(
+                            u64::from_le_bytes(bytes.try_into().unwrap_or_default()),
+                            Ordering::Relaxed,
+                        );
                     }
                     for (index, word) in row[PATH..].iter().enumerate() {
                         word.store(word_of(index), Ordering::Relaxed);
@@ -304,7 +312,10 @@ impl<'a> Table<'a> {
             if state == READY
                 && row[WHAT].load(Ordering::Relaxed) == what
                 && row[OFFSET].load(Ordering::Relaxed) == counted.offset
-                && row[PATH..].iter().enumerate().all(|(index, word)| word.load(Ordering::Relaxed) == word_of(index))
+                && row[PATH..]
+                    .iter()
+                    .enumerate()
+                    .all(|(index, word)| word.load(Ordering::Relaxed) == word_of(index))
             {
                 if !is_once {
                     row[COUNT].fetch_add(1, Ordering::Relaxed);
@@ -389,11 +400,15 @@ mod tests {
 
     fn words() -> Vec<AtomicU64> {
         let bytes = Table::empty();
-        bytes.chunks_exact(8).map(|word| AtomicU64::new(u64::from_le_bytes(word.try_into().expect("8")))).collect()
+        bytes
+            .chunks_exact(8)
+            .map(|word| AtomicU64::new(u64::from_le_bytes(word.try_into().expect("8"))))
+            .collect()
     }
 
     fn read(words: &[AtomicU64]) -> Counts {
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
+        let bytes: Vec<u8> =
+            words.iter().flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes()).collect();
         Counts::of(&bytes)
     }
 
@@ -461,8 +476,21 @@ mod tests {
         assert_eq!(Site::parse("a!b"), symbol("a", "b", None));
         assert_eq!(Site::parse("src/a.c:7"), Ok(Site::Lines { file: "src/a.c", first: 7, last: 7 }));
         for wrong in [
-            "", "!b", "a!", "a+0x", "a+0x+1", "a+0x1g", "a!b+0x10000000000000000", "a.c:0", "a.c:9-8", "a.c:", ":3",
-            "a.c:+3", "+0x1", "a\tb", "a.c:x",
+            "",
+            "!b",
+            "a!",
+            "a+0x",
+            "a+0x+1",
+            "a+0x1g",
+            "a!b+0x10000000000000000",
+            "a.c:0",
+            "a.c:9-8",
+            "a.c:",
+            ":3",
+            "a.c:+3",
+            "+0x1",
+            "a\tb",
+            "a.c:x",
         ] {
             assert!(Site::parse(wrong).is_err(), "{wrong}");
         }
@@ -470,7 +498,8 @@ mod tests {
         let read: Vec<_> = rules(text).collect();
         let lines = Site::Lines { file: "x", first: 1, last: 1 };
         let first = Site::Symbol { module: "a", symbol: "b", offset: None };
-        let expected = [(Protocol::None, first), (Protocol::Ceiling(99), lines), (Protocol::Inheritance, Site::Any)];
+        let expected =
+            [(Protocol::None, first), (Protocol::Ceiling(99), lines), (Protocol::Inheritance, Site::Any)];
         assert_eq!(read, expected);
     }
 }

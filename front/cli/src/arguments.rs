@@ -324,7 +324,9 @@ fn coverage(text: &str) -> Result<u64, String> {
 }
 
 #[derive(Args, Debug)]
-#[command(override_usage = "horolog run [OPTIONS] <FILE>\n       horolog run --locks <FILE> [--format json[=FILE]] -- <COMMAND>...")]
+#[command(
+    override_usage = "horolog run [OPTIONS] <FILE>\n       horolog run --locks <FILE> [--format json[=FILE]] -- <COMMAND>..."
+)]
 pub(crate) struct RunArguments {
     /// The system file; `-`: standard input.
     #[arg(required_unless_present = "locks")]

@@ -1,7 +1,7 @@
 //! Mutexes of POSIX and of C11 (whose `mtx_t` holds a `pthread_mutex_t`).
 
 use crate::class;
-use crate::protocol::{after, before, unlocked};
+use crate::protocol::{after, before, tried, unlocked};
 use crate::wrapper::{export, giving, taking};
 use core::ffi::c_int;
 
@@ -24,7 +24,7 @@ pub(crate) fn mutex_class(mutex: usize) -> u64 {
 }
 
 taking!(lock(mutex), MUTEX_LOCK, mutex_class, before, after);
-taking!(trylock(mutex), MUTEX_TRYLOCK, mutex_class, before, after);
+taking!(trylock(mutex), MUTEX_TRYLOCK, mutex_class, before, tried);
 taking!(timedlock(mutex, until), MUTEX_TIMEDLOCK, mutex_class, before, after);
 taking!(clocklock(mutex, clock, until), MUTEX_CLOCKLOCK, mutex_class, before, after);
 giving!(unlock, MUTEX_UNLOCK, mutex_class, unlocked);

@@ -49,16 +49,16 @@ macro_rules! word {
 /// its protocol.
 macro_rules! taking {
     ($body:ident ($lock:ident $(, $more:ident)*), $real:ident, $class:expr) => {
-        $crate::wrapper::taking!($body($lock $(, $more)*), $real, $class, |_, _| false, |_, _, _| ());
+        $crate::wrapper::taking!($body($lock $(, $more)*), $real, $class, |_, _| false, |_, _, outcome| outcome);
     };
     ($body:ident ($lock:ident $(, $more:ident)*), $real:ident, $class:expr, $before:expr, $after:expr) => {
         unsafe extern "C-unwind" fn $body($lock: usize, $($more: usize,)* site: usize) -> core::ffi::c_int {
             let before: fn(usize, usize) -> bool = $before;
-            let after: fn(bool, usize, core::ffi::c_int) = $after;
+            let after: fn(bool, usize, core::ffi::c_int) -> core::ffi::c_int = $after;
             let was_raised = before($lock, site);
             horolog_probe::trigger!("lock/acquire", $lock as *const u8, $class($lock), site as *const u8);
             let outcome = $crate::wrapper::call!($crate::real::$real, $lock $(, $more)*);
-            after(was_raised, $lock, outcome);
+            let outcome = after(was_raised, $lock, outcome);
             if outcome == 0 || outcome == libc::EOWNERDEAD {
                 horolog_probe::trigger!("lock/acquired", $lock as *const u8, $class($lock), site as *const u8);
             } else {

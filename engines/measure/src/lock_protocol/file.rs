@@ -104,7 +104,11 @@ impl Reader {
                 }
             }
             Some((_, range)) => {
-                self.fail(range, "`rule` is a list of tables", "write `[[rule]]`, and its keys on the lines below");
+                self.fail(
+                    range,
+                    "`rule` is a list of tables",
+                    "write `[[rule]]`, and its keys on the lines below",
+                );
             }
         }
         if let Some(value) = root.get("default")
@@ -162,9 +166,18 @@ impl Reader {
         }
     }
 
-    fn site(&mut self, table: &DeTable<'_>, place: &Range<usize>, seen: &mut BTreeMap<String, ()>) -> Option<String> {
+    fn site(
+        &mut self,
+        table: &DeTable<'_>,
+        place: &Range<usize>,
+        seen: &mut BTreeMap<String, ()>,
+    ) -> Option<String> {
         if table.get("site").is_none() {
-            self.fail(place.clone(), "[[rule]] needs a `site`: the calls that it is for", format!("{SITES}; for all others there is [default]"));
+            self.fail(
+                place.clone(),
+                "[[rule]] needs a `site`: the calls that it is for",
+                format!("{SITES}; for all others there is [default]"),
+            );
             return None;
         }
         let (site, range) = self.text(table, "site")?;
@@ -173,7 +186,8 @@ impl Reader {
             return None;
         }
         if seen.insert(site.clone(), ()).is_some() {
-            let reason = format!("a rule above has the site `{site}` already, and the first that fits counts");
+            let reason =
+                format!("a rule above has the site `{site}` already, and the first that fits counts");
             self.fail(range, reason, "remove one of the two");
             return None;
         }
@@ -194,7 +208,8 @@ impl Reader {
         let priority = table.get("priority");
         match (word.as_str(), priority) {
             ("ceiling", None) => {
-                let remedy = "write `priority = 30`: that of the most important thread that uses the lock, at least";
+                let remedy =
+                    "write `priority = 30`: that of the most important thread that uses the lock, at least";
                 self.fail(range, "a ceiling needs its `priority`", remedy);
                 None
             }
@@ -210,12 +225,15 @@ impl Reader {
 
     fn priority(&mut self, value: &Spanned<DeValue<'_>>) -> Option<u8> {
         let number = match value.get_ref() {
-            DeValue::Integer(number) => u8::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok(),
+            DeValue::Integer(number) => {
+                u8::from_str_radix(&number.as_str().replace('_', ""), number.radix()).ok()
+            }
             _ => None,
         };
         let found = number.filter(|number| (1..=LARGEST_CEILING).contains(number));
         if found.is_none() {
-            let reason = format!("a ceiling is a priority of SCHED_FIFO: a whole number from 1 to {LARGEST_CEILING}");
+            let reason =
+                format!("a ceiling is a priority of SCHED_FIFO: a whole number from 1 to {LARGEST_CEILING}");
             self.fail(value.span(), reason, "that of the most important thread that uses the lock, at least");
         }
         found
@@ -235,7 +253,9 @@ mod tests {
         let text = "[default]\nprotocol = \"none\"\n[[rule]]\nsite = \"a!b\"\nprotocol = \"ceiling\"\npriority = 99\n\
                     [[rule]]\nsite = \"c.c:1-2\"\nprotocol = \"inheritance\"\n";
         assert_eq!(words(text), "ceiling=99\ta!b\ninheritance\tc.c:1-2\nnone\n");
-        let rule = |priority: &str| format!("[[rule]]\nsite = \"a\"\nprotocol = \"ceiling\"\npriority = {priority}\n");
+        let rule = |priority: &str| {
+            format!("[[rule]]\nsite = \"a\"\nprotocol = \"ceiling\"\npriority = {priority}\n")
+        };
         assert_eq!(words(&rule("1")), "ceiling=1\ta\n");
         assert_eq!(words(&rule("0x1_0")), "ceiling=16\ta\n");
     }
@@ -257,11 +277,21 @@ mod tests {
             ("[[rule]]\nsite = \"a\\tb\"\nprotocol = \"inheritance\"\n", "2:8", "a\\tb", "bus.c:40"),
             ("[default]\nprotocol = \"inherit\"\n", "2:12", "no protocol", "did you mean `inheritance`"),
             ("[default]\nprotocol = \"ceiling\"\n", "2:12", "needs its `priority`", "most important"),
-            ("[default]\nprotocol = \"inheritance\"\npriority = 3\n", "3:12", "no priority of its own", "remove"),
+            (
+                "[default]\nprotocol = \"inheritance\"\npriority = 3\n",
+                "3:12",
+                "no priority of its own",
+                "remove",
+            ),
             ("[default]\nprotocol = \"ceiling\"\npriority = 0\n", "3:12", "from 1 to 99", "most important"),
             ("[default]\nprotocol = \"ceiling\"\npriority = 100\n", "3:12", "from 1 to 99", "most important"),
             ("[default]\nprotocol = \"ceiling\"\npriority = -1\n", "3:12", "from 1 to 99", "most important"),
-            ("[default]\nprotocol = \"ceiling\"\npriority = \"3\"\n", "3:12", "from 1 to 99", "most important"),
+            (
+                "[default]\nprotocol = \"ceiling\"\npriority = \"3\"\n",
+                "3:12",
+                "from 1 to 99",
+                "most important",
+            ),
             ("[default]\nprotocol = \"ceiling\"\npriority = 3.0\n", "3:12", "from 1 to 99", "most important"),
             ("[default\n", "1:9", "not valid TOML", "lock-protocols.md"),
             ("[default]\nprotocol = \"inheritance\"\nsite = \"x\"\n", "3:1", "has no key `site`", "protocol"),
@@ -269,7 +299,10 @@ mod tests {
         for (text, place, reason, remedy) in cases {
             let error = read(text, "l.toml").expect_err(text).to_string();
             assert!(error.contains(&format!("l.toml:{place}")), "{text}\n{error}");
-            assert!(error.contains(reason) && error.contains("help: ") && error.contains(remedy), "{text}\n{error}");
+            assert!(
+                error.contains(reason) && error.contains("help: ") && error.contains(remedy),
+                "{text}\n{error}"
+            );
         }
         let twice = "[[rule]]\nsite = \"a\"\nprotocol = \"inheritance\"\n".repeat(2);
         let error = read(&twice, "l.toml").expect_err("twice").to_string();

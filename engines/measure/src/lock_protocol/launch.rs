@@ -35,7 +35,8 @@ pub fn run(mut command: Command, rules: &LockRules, signal: &AtomicUsize) -> Res
     let preload = preload::variable(&[preload::find_library(preload::LOCKS_LIBRARY, None)?])?;
     let folder = Folder::for_socket()?;
     let path = folder.path().join("table");
-    let io = |error: std::io::Error| Error::io(format!("writing {}", path.display()), &error, "free some space");
+    let io =
+        |error: std::io::Error| Error::io(format!("writing {}", path.display()), &error, "free some space");
     std::fs::write(&path, Table::empty()).map_err(io)?;
     // A program that changes its user counts in the same file, where it may look into the folder.
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).map_err(io)?;

@@ -82,13 +82,24 @@ fn unmet(what: What) -> Option<(&'static str, &'static str)> {
     Some(match what {
         What::Set | What::Left => return None,
         What::HasProtocol => ("has-protocol", "the program gave it a protocol itself, which it keeps"),
-        What::Shared => ("process-shared", "processes may share it, and not all of them follow this file"),
+        What::Shared => (
+            "process-shared",
+            "processes may share it, or it is robust, which looks the same: it stays as it is",
+        ),
         What::InUse => ("in-use", "it was held, or waited for, before the library was ready"),
         What::UnknownKind => ("unknown-kind", "its kind is none that is known of this C library"),
-        What::NotRealTime => ("not-real-time", "taken under inheritance: a thread without a real-time priority has no ceiling"),
-        What::AboveCeiling => ("above-ceiling", "taken under inheritance: the thread is more important than the ceiling"),
-        What::NotAllowed => ("not-allowed", "taken under inheritance: the thread may not raise its priority so far"),
-        What::TooMany => ("too-many", "taken under inheritance: the thread holds 32 locks with ceilings already"),
+        What::NotRealTime => {
+            ("not-real-time", "taken under inheritance: a thread without a real-time priority has no ceiling")
+        }
+        What::AboveCeiling => {
+            ("above-ceiling", "taken under inheritance: the thread is more important than the ceiling")
+        }
+        What::NotAllowed => {
+            ("not-allowed", "taken under inheritance: the thread may not raise its priority so far")
+        }
+        What::TooMany => {
+            ("too-many", "taken under inheritance: the thread holds 32 locks with ceilings already")
+        }
         What::NotHeld => (
             "not-held",
             "the unlock was refused: under a protocol only the thread that locked may unlock; give this lock `none`",
@@ -110,7 +121,12 @@ const BIAS: u64 = 1 << 40;
 impl ProtocolReport {
     /// The report on what was counted under these rules, of a program that ended so.
     #[must_use]
-    pub fn of(rules: &LockRules, counts: &Counts, exit_status: Option<i32>, signal: Option<i32>) -> ProtocolReport {
+    pub fn of(
+        rules: &LockRules,
+        counts: &Counts,
+        exit_status: Option<i32>,
+        signal: Option<i32>,
+    ) -> ProtocolReport {
         let mut paths: BTreeMap<&[u8], u32> = BTreeMap::new();
         let mut modules = Modules::default();
         for row in counts.rows.iter().filter(|row| !row.module.is_empty()) {
@@ -135,11 +151,13 @@ impl ProtocolReport {
         let mut others: BTreeMap<(&'static str, String), UnmetRow> = BTreeMap::new();
         for row in &counts.rows {
             let site = name(row);
-            if let Some(count) = row.rule.and_then(|rule| of_rules.get_mut(usize::try_from(rule).ok()?)) {
-                *count = count.saturating_add(row.count);
-            }
             match unmet(row.what) {
                 None => {
+                    if let Some(count) =
+                        row.rule.and_then(|rule| of_rules.get_mut(usize::try_from(rule).ok()?))
+                    {
+                        *count = count.saturating_add(row.count);
+                    }
                     let (protocol, priority) = words(protocol_of(row.rule));
                     let count = calls.entry((site, protocol, priority)).or_default();
                     *count = count.saturating_add(row.count);
@@ -222,7 +240,8 @@ mod tests {
     #[test]
     fn counts_become_rows_and_rows_of_one_call_are_added() {
         let rule = |site: Option<&str>, protocol| LockRule { site: site.map(str::to_owned), protocol };
-        let rules = LockRules { rules: vec![rule(Some("a"), Protocol::Ceiling(7)), rule(None, Protocol::None)] };
+        let rules =
+            LockRules { rules: vec![rule(Some("a"), Protocol::Ceiling(7)), rule(None, Protocol::None)] };
         let row = |what, rule, count, offset| Row {
             what,
             rule,
@@ -240,7 +259,12 @@ mod tests {
         ];
         let counts = Counts { processes: 1, unable: 2, uncounted: 3, rows };
         let report = ProtocolReport::of(&rules, &counts, Some(0), None);
-        let call = |site: &str, protocol, priority, locks| CallRow { site: site.to_owned(), protocol, priority, locks };
+        let call = |site: &str, protocol, priority, locks| CallRow {
+            site: site.to_owned(),
+            protocol,
+            priority,
+            locks,
+        };
         assert_eq!(
             report.calls,
             [
@@ -255,6 +279,9 @@ mod tests {
         let found = (unmet.why, unmet.times, unmet.lock.as_str(), unmet.thread.as_str());
         assert_eq!(found, ("not-real-time", 9, "0x10", "5 high"));
         assert_eq!(report.notes.len(), 2);
-        assert!(ProtocolReport::of(&rules, &Counts::default(), None, Some(9)).notes[0].contains("no process told"));
+        assert!(
+            ProtocolReport::of(&rules, &Counts::default(), None, Some(9)).notes[0]
+                .contains("no process told")
+        );
     }
 }

@@ -106,7 +106,9 @@ pub(super) fn holds_any() -> bool {
 /// The lock is given up, or was not got: the priority is that of what remains.
 pub(super) fn lower(mutex: usize) {
     change(|held| {
-        let Some(place) = held.entries[..held.count].iter().position(|entry| entry.mutex == mutex) else { return };
+        let Some(place) = held.entries[..held.count].iter().position(|entry| entry.mutex == mutex) else {
+            return;
+        };
         held.entries[place].depth -= 1;
         if held.entries[place].depth == 0 {
             held.count -= 1;

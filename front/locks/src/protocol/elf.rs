@@ -104,8 +104,11 @@ pub(super) fn section<'f>(file: &'f [u8], name: &str) -> Option<&'f [u8]> {
 pub(super) fn functions(file: &[u8], mut tell: impl FnMut(&str, Range<u64>)) {
     const SYMBOLS: u64 = 2;
     const DYNAMIC_SYMBOLS: u64 = 11;
-    for table in Section::all(file).filter(|one| [Some(SYMBOLS), Some(DYNAMIC_SYMBOLS)].contains(&one.kind())) {
-        let (Some(symbols), Some(names)) = (table.content(), table.link().and_then(Section::content)) else { continue };
+    for table in Section::all(file).filter(|one| [Some(SYMBOLS), Some(DYNAMIC_SYMBOLS)].contains(&one.kind()))
+    {
+        let (Some(symbols), Some(names)) = (table.content(), table.link().and_then(Section::content)) else {
+            continue;
+        };
         for symbol in symbols.chunks_exact(24) {
             let word = |at, size| number(symbol, at, size).unwrap_or(0);
             let (start, size) = (word(8, 8), word(16, 8));

@@ -2,7 +2,9 @@
 
 use super::elf;
 use core::ops::Range;
-use gimli::{AttributeValue, Dwarf, EndianSlice, FileEntry, LineProgramHeader, LittleEndian, SectionId, Unit};
+use gimli::{
+    AttributeValue, Dwarf, EndianSlice, FileEntry, LineProgramHeader, LittleEndian, SectionId, Unit,
+};
 use horolog_probe::matches;
 
 type Bytes<'f> = EndianSlice<'f, LittleEndian>;

@@ -46,12 +46,21 @@ pub(crate) fn before(mutex: usize, site: usize) -> bool {
     IS_ON.load(Ordering::Relaxed) && asked(mutex, site)
 }
 
-/// After it: a lock that was not got raises nobody.
+/// After it: a lock that was not got raises nobody. The outcome for the program.
 #[inline]
-pub(crate) fn after(was_raised: bool, mutex: usize, outcome: c_int) {
+pub(crate) fn after(was_raised: bool, mutex: usize, outcome: c_int) -> c_int {
     if was_raised && outcome != 0 && outcome != libc::EOWNERDEAD {
         ceiling::lower(mutex);
     }
+    outcome
+}
+
+/// The same after a try. A mutex that checks for errors is busy for its own holder; under inheritance glibc says EDEADLK.
+#[inline]
+pub(crate) fn tried(was_raised: bool, mutex: usize, outcome: c_int) -> c_int {
+    let outcome = after(was_raised, mutex, outcome);
+    let is_other = outcome == libc::EDEADLK && IS_ON.load(Ordering::Relaxed);
+    if is_other && word::is_checking_under_protocol(Mutex(mutex).kind()) { libc::EBUSY } else { outcome }
 }
 
 /// After an unlock: the outcome for the program.
@@ -108,7 +117,7 @@ fn decide(mutex: Mutex, mut seen: c_int, site: usize) -> c_int {
             // a thread may be on its way into it at any time.
             _ if !mutex.is_free() => (What::InUse, seen | DECIDED),
             Protocol::None => (What::Left, seen | DECIDED),
-            Protocol::Inheritance => (What::Set, seen | DECIDED | word::INHERIT),
+            Protocol::Inheritance => (What::Set, word::with_inheritance(seen)),
             Protocol::Ceiling(priority) => (What::Set, word::with_ceiling(seen, priority)),
         };
         match mutex.set_kind(seen, new) {
@@ -215,7 +224,8 @@ fn word_is_known() -> bool {
         return false;
     }
     // SAFETY: the C library's functions of these names.
-    let [lock, try_lock, unlock] = functions.map(|function| unsafe { core::mem::transmute::<*mut c_void, Call>(function) });
+    let [lock, try_lock, unlock] =
+        functions.map(|function| unsafe { core::mem::transmute::<*mut c_void, Call>(function) });
     let is_inherited_as_known = || {
         // SAFETY: objects of this frame, initialised before they are used.
         unsafe {
@@ -244,5 +254,8 @@ fn word_is_known() -> bool {
                 && mutex.kind() == kind
         }
     };
-    is_inherited_as_known() && works(DECIDED) && works(DECIDED | word::INHERIT) && works(word::with_ceiling(0, 99))
+    is_inherited_as_known()
+        && works(DECIDED)
+        && works(word::with_inheritance(0))
+        && works(word::with_ceiling(0, 99))
 }

@@ -80,7 +80,9 @@ impl Sites {
         }
         let default = rules.iter().position(|(_, site)| *site == Site::Any).map(index);
         let of_modules = rules.iter().enumerate().filter_map(|(rule, (_, site))| match *site {
-            Site::Symbol { module, symbol: "*", offset: None } => Some((index(rule), module.to_owned(), None)),
+            Site::Symbol { module, symbol: "*", offset: None } => {
+                Some((index(rule), module.to_owned(), None))
+            }
             Site::Offset { module, offset } => Some((index(rule), module.to_owned(), Some(offset))),
             _ => None,
         });

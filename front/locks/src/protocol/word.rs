@@ -8,14 +8,16 @@ use core::sync::atomic::{AtomicI32, Ordering};
 
 /// What is decided about a mutex stays until it is initialised again.
 pub(super) const DECIDED: c_int = 1 << 30;
+/// The protocol is this library's, not the program's own.
+pub(super) const GIVEN: c_int = 1 << 29;
 /// `PTHREAD_MUTEX_PRIO_INHERIT_NP`.
 pub(super) const INHERIT: c_int = 32;
 /// `PTHREAD_MUTEX_PRIO_PROTECT_NP`.
 pub(super) const PROTECT: c_int = 64;
-/// The process-shared bit.
+/// The process-shared bit, which robust mutexes have as well.
 pub(super) const SHARED: c_int = 128;
-/// Type, robust, and the word that elision is not wanted.
-pub(super) const KNOWN: c_int = 3 | 16 | 512;
+/// Type, and the word that elision is not wanted.
+pub(super) const KNOWN: c_int = 3 | 512;
 /// Where a ceiling stands.
 const CEILING_AT: u32 = 16;
 const CEILING: c_int = 0x7f;
@@ -69,7 +71,18 @@ impl Mutex {
 
 /// A kind with this ceiling and inheritance below it.
 pub(super) fn with_ceiling(kind: c_int, ceiling: u8) -> c_int {
-    kind | INHERIT | DECIDED | c_int::from(ceiling) << CEILING_AT
+    with_inheritance(kind) | c_int::from(ceiling) << CEILING_AT
+}
+
+/// A kind with inheritance.
+pub(super) fn with_inheritance(kind: c_int) -> c_int {
+    kind | INHERIT | DECIDED | GIVEN
+}
+
+/// Whether a kind has its protocol from this library.
+fn is_given(kind: c_int) -> bool {
+    // A mutex that is destroyed has all bits.
+    kind >= 0 && kind & GIVEN != 0
 }
 
 /// The ceiling of a kind; 0: none.
@@ -80,7 +93,11 @@ pub(super) fn ceiling(kind: c_int) -> c_int {
 
 /// Whether this library gave it inheritance, and it is of a type whose unlock asks for no owner by itself.
 pub(super) fn is_normal_under_protocol(kind: c_int) -> bool {
-    let wanted = DECIDED | INHERIT;
     let is_plain = [libc::PTHREAD_MUTEX_NORMAL, 3].contains(&(kind & 3));
-    kind >= 0 && kind & wanted == wanted && kind & 16 == 0 && is_plain
+    is_given(kind) && is_plain
+}
+
+/// Whether this library gave it inheritance, and it checks for errors.
+pub(super) fn is_checking_under_protocol(kind: c_int) -> bool {
+    is_given(kind) && kind & 3 == libc::PTHREAD_MUTEX_ERRORCHECK
 }

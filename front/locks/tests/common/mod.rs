@@ -1,4 +1,5 @@
 //! Programs in C, run with the library preloaded, and the events that they give.
+#![allow(dead_code)]
 
 use horolog_probe::session::{Connection, Listener};
 use std::collections::BTreeMap;
