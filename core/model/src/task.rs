@@ -213,7 +213,6 @@ impl Task {
     }
 
     /// The longest that a job executes in any mode: the high wcet of a task of high criticality, and else the wcet.
-    #[must_use]
     pub fn wcet_of_any_mode(&self) -> Span {
         match self.criticality {
             Some(Criticality::High { wcet }) => wcet,

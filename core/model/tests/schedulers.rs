@@ -326,7 +326,10 @@ fn a_cluster_that_is_wrong_has_its_place_and_the_remedy() {
         ("name = \"p\"\ncpus = [1, 2]\norder = \"fifo\"\ntasks = [\"a\", \"b\"]\n", "fixed-priority"),
         ("name = \"p\"\ncpus = [1]\norder = \"edf\"\ntasks = [\"a\", \"b\"]\n", "at least two processors"),
         ("name = \"p\"\ncpus = [0, 1]\norder = \"edf\"\ntasks = [\"a\", \"b\"]\n", "belongs to `p`"),
-        ("name = \"p\"\ncpus = [1, 2]\norder = \"edf\"\ntasks = [\"a\", \"b\", \"c\"]\n", "there is no task `c`"),
+        (
+            "name = \"p\"\ncpus = [1, 2]\norder = \"edf\"\ntasks = [\"a\", \"b\", \"c\"]\n",
+            "there is no task `c`",
+        ),
         (
             "name = \"p\"\ncpus = [1, 2]\norder = \"edf\"\ntasks = [\"a\", \"b\"]\nbudget = \"1 ms\"\n",
             "budget",

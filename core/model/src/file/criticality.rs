@@ -55,7 +55,7 @@ impl Reader {
             SCOPES.into_iter().find(|&known| known == word)
         })?;
         let low_jobs = self.optional(table, "criticality", "low_jobs", |reader, node, path| {
-            reader.word(node, path, &LOW_JOBS, |word| LeftOver::from_word(word))
+            reader.word(node, path, &LOW_JOBS, LeftOver::from_word)
         });
         Some(Switch { scope, low_jobs: low_jobs.unwrap_or(LeftOver::Drop) })
     }

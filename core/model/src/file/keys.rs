@@ -694,7 +694,7 @@ pub const INTERFERENCE: Section = Section {
 };
 
 /// The whole file: its sections by the key that holds them.
-pub const FILE: [(&str, &Section); 14] = [
+pub const FILE: [(&str, &Section); 15] = [
     ("system", &SYSTEM),
     ("platform", &PLATFORM),
     ("task", &TASK),

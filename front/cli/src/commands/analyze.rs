@@ -467,7 +467,9 @@ fn facts(system: &System, analysis: &Analysis) {
             processor.utilisation_exact.exact.as_deref().filter(|text| text.len() <= 24).unwrap_or("");
         let exact = if exact.is_empty() { String::new() } else { format!(" = {exact}") };
         match &processor.cluster {
-            Some(cluster) => outln!("cluster {cluster}: utilisation of each cpu {:.3}{exact}", processor.utilisation),
+            Some(cluster) => {
+                outln!("cluster {cluster}: utilisation of each cpu {:.3}{exact}", processor.utilisation)
+            }
             None => outln!("cpu {}: utilisation {:.3}{exact}", processor.cpu.0, processor.utilisation),
         }
         for test in &processor.tests {
