@@ -11,6 +11,7 @@ mod fact;
 mod feather_trace;
 mod fpds_rtai;
 mod fslm_erika;
+mod htm_budget;
 mod lists;
 mod registry;
 mod test_bench;

@@ -124,3 +124,24 @@ pub(crate) const FSLM_ERIKA: &[Listed] = &[
     fact(12, "Whom a release notifies", "section IV.C"),
     fact(13, "What the preemption of the job that spins costs", "section VI, table II"),
 ];
+
+pub(crate) const HTM_BUDGET: &[Listed] = &[
+    fact(1, "How many periods there are, and their hyperperiod", "section IV"),
+    fact(2, "How many lines of one set a transaction may use", "follows from section III.A"),
+    fact(3, "What becomes of a line at each access, and what an abort gives back", "section III.B, figure 2"),
+    fact(4, "Local accesses while a transaction is preempted", "section III.B"),
+    fact(5, "An abort ends the whole nest", "section III.B, figure 1"),
+    fact(6, "Beginning and resuming after a preemption, eager and lazy", "section III.B, figure 1"),
+    fact(
+        7,
+        "An overrun gives back the resource and the lock, and low tasks are dropped",
+        "follows from section IV",
+    ),
+    fact(8, "For how long a high task waits for a low section without end", "follows from section IV"),
+    fact(9, "The load of high mode", "section IV"),
+    fact(10, "Task sets lost without transactions", "section IV, figures 3 to 5"),
+    fact(11, "At a load of 1 every low task is too much", "follows from section IV"),
+    fact(12, "The mean load without transactions", "section IV, figure 3"),
+    fact(13, "The load with transactions", "section IV, figures 3 to 5"),
+    fact(14, "Task sets lost with a processor for sections", "section IV, figure 6"),
+];

@@ -38,7 +38,7 @@ impl Experiment {
     }
 }
 
-const ALL: [Experiment; 7] = [
+const ALL: [Experiment; 8] = [
     Experiment {
         id: "fpds-rtai",
         title: "Fixed-priority scheduling with deferred preemption: logs, overheads, optional preemption points",
@@ -54,6 +54,14 @@ const ALL: [Experiment; 7] = [
         is_test_bench: false,
         run: crate::fslm_erika::run,
         facts: lists::FSLM_ERIKA,
+    },
+    Experiment {
+        id: "htm-budget",
+        title: "Sections that roll back: transactions that can be preempted, real threads, and what the proof gains",
+        source: "engel16",
+        is_test_bench: false,
+        run: crate::htm_budget::run,
+        facts: lists::HTM_BUDGET,
     },
     Experiment {
         id: "feather-trace",

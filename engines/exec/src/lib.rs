@@ -41,6 +41,7 @@ mod reckon;
 mod reservation;
 mod result;
 mod ring;
+pub mod rollback;
 mod run;
 mod shared;
 mod shared_queue;

@@ -127,11 +127,11 @@ impl Sites {
             return Call { module: module.path.as_os_str().as_bytes(), offset };
         }
         match loaded_later(call) {
-            // SAFETY: as in `rule`; a module that is unloaded later is counted before.
-            Some(map) => Call {
-                module: unsafe { CStr::from_ptr(map.name) }.to_bytes(),
-                offset: site.wrapping_sub(map.bias) as u64,
-            },
+            Some(map) => {
+                // SAFETY: as in `rule`; a module that is unloaded later is counted before.
+                let name = unsafe { CStr::from_ptr(map.name) };
+                Call { module: name.to_bytes(), offset: site.wrapping_sub(map.bias) as u64 }
+            }
             None => Call { module: b"", offset: site as u64 },
         }
     }
