@@ -33,6 +33,7 @@ fn system(cpu: u32) -> System {
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        criticality: None,
         is_soft: false,
         body: None,
     };

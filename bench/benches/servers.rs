@@ -105,6 +105,7 @@ fn system(tasks: usize, policy: Policy, kind: Option<ServerKind>) -> System {
         execution: ExecutionTimes::Uniform,
         promotion: None,
         sections: Vec::new(),
+        criticality: None,
         is_soft: false,
         body: None,
     });

@@ -130,8 +130,8 @@ fn second_writing(system: &System, cpus: u32, heuristic: Heuristic, order: TaskO
         match heuristic {
             Heuristic::FirstFit => {}
             Heuristic::NextFit => candidates.retain(|&cpu| cpu >= current),
-            Heuristic::BestFit => candidates.sort_by(|&a, &b| load(b, &placed).cmp(&load(a, &placed))),
-            Heuristic::WorstFit => candidates.sort_by(|&a, &b| load(a, &placed).cmp(&load(b, &placed))),
+            Heuristic::BestFit => candidates.sort_by_key(|&it| std::cmp::Reverse(load(it, &placed))),
+            Heuristic::WorstFit => candidates.sort_by_key(|&it| load(it, &placed)),
         }
         for cpu in candidates {
             placed[task] = Some(cpu);

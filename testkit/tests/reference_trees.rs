@@ -29,6 +29,7 @@ fn task(name: &str, arrivals: &[u64], wcet: u64) -> Task {
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        criticality: None,
         is_soft: false,
         body: None,
     }

@@ -54,6 +54,7 @@ fn drawn(random: &mut Random, are_equal: bool) -> Option<System> {
                 resource: name.to_owned(),
                 from: ns(from),
                 length: ns(random.between(1, wcet - from)),
+                access: horolog_model::Access::Write,
             };
             let is_apart = |one: &Section| section.end() <= Some(one.from) || one.end() <= Some(section.from);
             let fits = |one: &Section| section.nests_with(one) && (one.resource != name || is_apart(one));

@@ -38,6 +38,7 @@ fn task(random: &mut Random, index: usize, count: u64) -> Task {
         execution: ExecutionTimes::default(),
         promotion: None,
         sections: Vec::new(),
+        criticality: None,
         is_soft: false,
         body: None,
     }

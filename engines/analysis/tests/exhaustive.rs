@@ -95,6 +95,7 @@ fn system(tiny: &[TinyTask], scale: u32) -> System {
             execution: ExecutionTimes::default(),
             promotion: None,
             sections: Vec::new(),
+            criticality: None,
             is_soft: false,
             body: None,
         }

@@ -74,6 +74,7 @@ fn system(case: &Value, mode: &str) -> System {
             execution: ExecutionTimes::default(),
             promotion: None,
             sections: Vec::new(),
+            criticality: None,
             is_soft: false,
             body: None,
         }

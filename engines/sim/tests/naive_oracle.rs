@@ -110,6 +110,7 @@ fn system(case: &Case) -> System {
             execution: ExecutionTimes::Wcet,
             promotion: None,
             sections: Vec::new(),
+            criticality: None,
             is_soft: false,
             body: None,
         }

@@ -25,6 +25,7 @@ fn task(name: &str, priority: i64) -> Task {
         execution: horolog_model::ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        criticality: None,
         is_soft: false,
         body: None,
     }

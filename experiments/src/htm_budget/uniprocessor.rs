@@ -82,7 +82,9 @@ fn system(tasks: &[Task]) -> Result<System, ExperimentError> {
             resource: "shared".to_owned(),
             from: Span::from_ns(task.outside),
             length: Span::from_ns(task.inside),
+            access: horolog_model::Access::Write,
         }],
+        criticality: None,
         is_soft: false,
         body: None,
     });

@@ -41,6 +41,7 @@ fn task(name: &str, priority: i64, symbol: &str) -> Task {
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        criticality: None,
         is_soft: false,
         body: Some(Body::Library {
             library: "libtest.so".into(),

@@ -30,6 +30,7 @@ pub(crate) struct PartitionArguments {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+#[allow(clippy::enum_variant_names)] // The field's names, and the words of the option.
 pub(crate) enum Fit {
     /// The first CPU that takes the task.
     FirstFit,

@@ -157,6 +157,7 @@ pub(crate) fn analyze(system: &System, options: &Options) -> Result<Analysis, An
             tests: Vec::new(),
             utilisation_exact: quick_facts::utilisation(&model),
             sensitivity: None,
+            cluster: None,
         });
     }
     let tasks: Vec<TaskVerdict> = tasks.into_iter().flatten().collect();

@@ -22,7 +22,7 @@ pub(crate) fn run(file: &Path, words: &RunArguments) -> Done {
         ));
     }
     let signal = horolog_sys::signal::last_interrupt().map_err(Failure::not_permitted)?;
-    let finished = lock_protocol::run(command(words)?, &rules, &signal).map_err(failed)?;
+    let finished = lock_protocol::run(command(words)?, &rules, &signal).map_err(|error| failed(&error))?;
     let status = finished.status;
     let report = ProtocolReport::of(&rules, &finished.counts, status.code(), status.signal());
     for one in &words.format.all {
@@ -45,7 +45,7 @@ pub(crate) fn run(file: &Path, words: &RunArguments) -> Done {
 
 const TOLD: [VerdictFormat; 2] = [VerdictFormat::Table, VerdictFormat::Json];
 
-fn failed(error: Error) -> Failure {
+fn failed(error: &Error) -> Failure {
     let message = format!("error: {error}");
     if error.is_bad_input() { Failure::bad_input(message) } else { Failure::not_permitted(message) }
 }
