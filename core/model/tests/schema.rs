@@ -131,6 +131,7 @@ fn schema() -> Value {
             "resource": { "type": "array", "items": section(&keys::RESOURCE) },
             "spin_priority": { "type": "array", "items": section(&keys::SPIN_PRIORITY) },
             "link": { "type": "array", "items": section(&keys::LINK) },
+            "criticality": section(&keys::CRITICALITY),
             "mode": { "type": "array", "items": section(&keys::MODE) },
             "interrupt": { "type": "array", "items": section(&keys::INTERRUPT) },
             "device": { "type": "array", "items": section(&keys::DEVICE) },

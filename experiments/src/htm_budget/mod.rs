@@ -1,5 +1,5 @@
 //! Engel, "Tightening Critical Section Bounds in Mixed-Criticality Systems through Preemptible Hardware Transactional Memory": the hardware in
-//! simulation, sections that roll back on real threads, and the schedulability study.
+//! simulation, and the schedulability study. Sections that roll back by software are [`horolog_exec::rollback`].
 //!
 //! See docs/experiments/htm-budget.md.
 
@@ -20,7 +20,7 @@ use crate::{Agreement, ExperimentError, ExperimentReport, Fact, Options};
 /// The seed where none is given.
 const SEED: u64 = 2_016;
 
-/// Runs all 14 facts; without the rights to real-time threads those of sections that roll back are not measured.
+/// Runs the facts of the hardware and of the study. Facts 7 and 8, of sections that roll back on real threads, are not measured yet.
 ///
 /// # Errors
 /// Where a drawn set is refused.
