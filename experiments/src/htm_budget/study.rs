@@ -276,7 +276,10 @@ fn refuted(tables: &[&Table]) -> Option<Fact> {
         0,
         all().map(|point| point.refuted).sum(),
     );
-    Some(Fact { note: format!("{sets} verdicts; where the load is at most 1, beside a simulated hyperperiod"), ..fact })
+    Some(Fact {
+        note: format!("{sets} verdicts; where the load is at most 1, beside a simulated hyperperiod"),
+        ..fact
+    })
 }
 
 /// Facts 11 to 13.
