@@ -119,6 +119,8 @@ impl Job<'_> {
 
     /// Locks the resource of this name and comes back once the job has it. Returns whether the job holds it now.
     ///
+    /// Where the sections of the task on it have `access = "read"`, others that read may hold it, too.
+    ///
     /// It does not where no `[[task.section]]` of the task names the resource, where the job holds another one and the protocols of the two do
     /// not nest (spin locks, `inheritance` and `none` with nothing), and where the run has ended meanwhile. A resource that it holds already stays locked
     /// once: the first unlock lets go of it, and the call is counted. What a job still holds at its end is unlocked.
