@@ -240,8 +240,8 @@ fn gather(value: &Value, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// Sections and keys of other files of ours: machine profiles, experiments.
-const ELSEWHERE: [&str; 6] = ["machine", "cost", "experiment", "hard", "soft", "real"];
+/// Sections and keys of other files of ours: machine profiles, experiments, lock protocols of programs.
+const ELSEWHERE: [&str; 8] = ["machine", "cost", "experiment", "hard", "soft", "real", "rule", "default"];
 
 #[test]
 fn sections_and_keys_are_there() {
