@@ -203,6 +203,10 @@ pub(super) const PAGES: &[Page] = &[
                 "horolog run system.toml --best-effort",
                 "Runs under normal scheduling where real-time scheduling is not allowed.",
             ),
+            (
+                "horolog run --locks locks.toml -- ./program",
+                "Starts a program, its mutexes under the protocols of a file; the exit status is the program's.",
+            ),
         ],
         exit: VERDICT,
         files: &[
