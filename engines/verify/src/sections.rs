@@ -82,6 +82,8 @@ struct Waiting {
     since: u64,
     /// How many writers had let go of it by then.
     writes: u64,
+    /// Since when it is the job's own, by the rules of readers and writers; [`readers`] says it.
+    granted: Option<u64>,
 }
 
 /// How often the present job of a task has come to each of its resources.
@@ -315,9 +317,8 @@ impl Verifier {
         let before = resource.take(Holder { task, job: record.job, since: now, so_far, order });
         let free_since =
             if std::mem::replace(&mut resource.is_known, true) { resource.free_since } else { now };
-        if let Some(place) = waited {
-            resource.waiting.remove(place);
-        }
+        let granted = waited.and_then(|place| resource.waiting.remove(place)).and_then(|it| it.granted);
+        let free_since = granted.unwrap_or(free_since);
         let name = resource.name.clone();
         if spun.is_none() && !asked {
             self.check_nesting(record, task, place);
@@ -424,7 +425,7 @@ impl Verifier {
         job.was_lifted = true;
         self.check_choice_at_lock(task);
         let resource = &mut self.resources.all[place];
-        resource.waiting.push_back(Waiting { task, since: now, writes: resource.writes });
+        resource.waiting.push_back(Waiting { task, since: now, writes: resource.writes, granted: None });
         self.resources.spinning[task] = Some(Spinning { place, since: now, so_far });
         self.check_nesting(record, task, place);
         self.enter_section(task, place);
@@ -558,7 +559,12 @@ impl Verifier {
                 self.check_wait(record, task, place);
             }
             let resource = &mut self.resources.all[place];
-            resource.waiting.push_back(Waiting { task, since: self.now, writes: resource.writes });
+            resource.waiting.push_back(Waiting {
+                task,
+                since: self.now,
+                writes: resource.writes,
+                granted: None,
+            });
             let is_held = resource.is_held_by_another(task) || is_barred;
             let is_handed = resource.handed.is_some_and(|other| other != task);
             if !is_held && !is_handed && resource.is_known {

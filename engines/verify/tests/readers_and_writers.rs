@@ -195,3 +195,30 @@ fn readers_that_get_it_late_are_found() {
         assert!(found.iter().any(|it| it.contains("which was free since")), "{name}: {found:?}");
     }
 }
+
+/// The readers behind one that reads have it with that one: one that gets it at the unlock of the other is late.
+#[test]
+fn readers_that_come_one_after_the_other_are_found() {
+    for protocol in ["phase-fair", "task-fair"] {
+        let task = |name: &str, cpu: u32, access: &str| {
+            format!(
+                "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = 1\nperiod = \"1 us\"\noffset = \"{cpu} ns\"\nwcet = \"20 ns\"\n\
+                 [[task.section]]\nresource = \"map\"\nfrom = \"0 ns\"\nlength = \"10 ns\"\naccess = \"{access}\"\n"
+            )
+        };
+        let text = |access: &str| {
+            format!(
+                "[system]\nname = \"three\"\n[platform]\ncpus = 3\n[[resource]]\nname = \"map\"\nprotocol = \"{protocol}\"\n"
+            ) + &task("writer", 0, "write")
+                + &task("first", 1, "read")
+                + &task("second", 2, access)
+        };
+        let system = read(&text("read"));
+        assert_eq!(verified(&system, &simulated(&system, 0)).findings, []);
+        // As if the second one wrote.
+        let found = messages(&system, &simulated(&read(&text("write")), 0));
+        let is_told =
+            found.iter().any(|it| it.contains("second job 0 locks map at 20 ns, which was free since 10 ns"));
+        assert!(is_told, "{protocol}: {found:?}");
+    }
+}

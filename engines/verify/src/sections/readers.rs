@@ -33,7 +33,28 @@ impl Resource {
             self.free_since = now;
         }
         self.writes += u64::from(!self.reads(task));
+        if self.holders.is_empty() && self.protocol.tells_readers() {
+            self.grant(now);
+        }
         Some(holder)
+    }
+
+    /// Nobody holds it: it belongs to the next of those that wait from now on, and where that one reads to those that read with it.
+    fn grant(&mut self, now: u64) {
+        let Some(next) = self.next_waiting().map(|it| it.task) else { return };
+        let reads = self.reads(next);
+        let is_phase_fair = self.protocol == Protocol::PhaseFair;
+        for place in 0..self.waiting.len() {
+            let waiting = self.waiting[place];
+            let goes_with_it =
+                reads && self.reads(waiting.task) && (!is_phase_fair || waiting.writes < self.writes);
+            if waiting.task == next || goes_with_it {
+                // Who was late already stays so.
+                self.waiting[place].granted.get_or_insert(now);
+            } else if !is_phase_fair {
+                break;
+            }
+        }
     }
 
     /// Whether the job of a task that asks has to wait: for who holds it, or for who waits already.
