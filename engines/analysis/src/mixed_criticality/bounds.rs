@@ -45,11 +45,17 @@ impl LevelTask {
     }
 }
 
-/// The least window `w` with `f(w) <= w`, from a start below it, up to `limit`.
+/// So many steps towards a window are tried.
+const MOST_STEPS: u32 = 10_000;
+
+/// The least window `w` with `f(w) <= w`, from a start below it, up to `limit`; `None` also where that takes too many steps.
 #[inline]
 fn least(start: u64, limit: u64, f: impl Fn(u64) -> Option<u64>) -> Option<u64> {
     let mut window = start;
-    while window <= limit {
+    for _ in 0..MOST_STEPS {
+        if window > limit {
+            return None;
+        }
         let needed = f(window)?;
         if needed <= window {
             return Some(window);
@@ -83,7 +89,14 @@ pub fn low_mode(task: &LevelTask, above: &[LevelTask]) -> Option<u64> {
 /// Source: `baruah11`.
 #[must_use]
 pub fn smc(task: &LevelTask, above: &[LevelTask]) -> Option<u64> {
-    let Some(own) = task.high else { return low_mode(task, above) };
+    if task.high.is_none() { low_mode(task, above) } else { finishes(task, above) }
+}
+
+/// As [`smc`] for a task of either level: jobs of low criticality that a change leaves over and that finish are in time by this. `None` as in
+/// [`low_mode`].
+#[must_use]
+pub fn finishes(task: &LevelTask, above: &[LevelTask]) -> Option<u64> {
+    let own = task.high.unwrap_or(task.low);
     let demand = |window: u64| {
         above.iter().try_fold(own, |sum, other| {
             sum.checked_add(other.in_window(window)?.checked_mul(other.high.unwrap_or(other.low))?)
@@ -174,6 +187,12 @@ mod tests {
         // low job: 5 + 2 = 7.
         let (above, task) = ([low(4, 4, 2)], high(20, 20, 2, 5));
         assert_eq!(low_mode(&task, &above), Some(4));
+        // A low job that finishes beside a high one of 12: 3 + 12.
+        let logger = low(20, 20, 3);
+        assert_eq!(
+            (low_mode(&logger, &[high(20, 20, 2, 12)]), finishes(&logger, &[high(20, 20, 2, 12)])),
+            (Some(5), Some(15))
+        );
         assert_eq!(smc(&task, &above), Some(11));
         assert_eq!(amc_rtb(&task, &above), Some(7));
         assert_eq!(amc_max(&task, &above, 100), Some(7));

@@ -7,7 +7,7 @@ use crate::error::AnalysisError;
 use crate::options::Options;
 use crate::result::{Analysis, ProcessorVerdict, Schedulable, TaskVerdict, TestResult, Verdict};
 use crate::{beyond, quick_facts};
-use bounds::{LevelTask, amc_max, amc_rtb, low_mode, smc};
+use bounds::{LevelTask, amc_max, amc_rtb, finishes, low_mode, smc};
 use horolog_model::{
     CpuId, Criticality, LeftOver, Mode, OverrunPolicy, Policy, Priority, System, TakesEffect, TaskId,
 };
@@ -162,7 +162,9 @@ pub(crate) fn analyze(system: &System, options: &Options) -> Result<Analysis, An
     }
     let tasks: Vec<TaskVerdict> = tasks.into_iter().flatten().collect();
     let hard = tasks.iter().zip(system.tasks()).filter(|(_, task)| !task.is_soft);
-    notes.push("a task of low criticality has its bound in the low mode; at a change its jobs may end without completing".to_owned());
+    if !low_jobs_finish(system) {
+        notes.push("a task of low criticality has its bound in the low mode; at a change its jobs may end without completing".to_owned());
+    }
     Ok(Analysis {
         schema: "horolog.analysis/1",
         system: system.name().to_owned(),
@@ -175,6 +177,11 @@ pub(crate) fn analyze(system: &System, options: &Options) -> Result<Analysis, An
         reasons: Vec::new(),
         notes,
     })
+}
+
+/// Whether jobs of low criticality that are there at a change to the high mode, which the low one follows, go on to their end.
+fn low_jobs_finish(system: &System) -> bool {
+    system.modes().iter().any(|mode| mode.then.is_some() && mode.left_over == LeftOver::Finish)
 }
 
 /// One processor's tasks, and what else takes it, as the tests see them.
@@ -259,7 +266,8 @@ fn verdicts(
             response: bound.map(Span::from_ns),
             exact: false,
             source: SOURCE,
-            note: note.or_else(|| bound.is_none().then(|| "no bound within the deadline".to_owned())),
+            note: note
+                .or_else(|| bound.is_none().then(|| "no bound within the deadline was found".to_owned())),
         };
         let in_low = low_mode(&level, &above);
         let tests = if level.high.is_some() {
@@ -271,6 +279,9 @@ fn verdicts(
                 test("amc-rtb", amc_rtb(&level, &above), words.clone()),
                 test("smc", late(smc(&level, &above)), words),
             ]
+        } else if low_jobs_finish(system) {
+            let words = in_low.map(|ns| format!("in the low mode at most {}", Span::from_ns(ns)));
+            vec![test("smc", finishes(&level, &above).filter(|_| in_low.is_some()), words)]
         } else {
             vec![test("amc-low", in_low, None)]
         };
