@@ -4,4 +4,4 @@ pub mod random;
 pub mod task_set;
 
 pub use random::{Random, SplitMix64};
-pub use task_set::{Deadlines, DrawnTask, PreemptionRecipe, TaskSetRecipe, system_of};
+pub use task_set::{Deadlines, DrawnTask, PreemptionRecipe, TaskSetRecipe, shares, system_of};

@@ -244,8 +244,9 @@ impl TaskSetRecipe {
     }
 }
 
-/// Shares `total` among `count`, uniformly over all ways: the spacings of sorted uniform numbers.
-fn shares(total: u64, count: usize, random: &mut Random) -> Vec<u64> {
+/// Shares `total` among `count`, uniformly over all ways: the spacings of sorted uniform numbers (the distribution of UUniFast).
+#[must_use]
+pub fn shares(total: u64, count: usize, random: &mut Random) -> Vec<u64> {
     let mut cuts: Vec<u64> = (1..count).map(|_| random.between(0, total)).collect();
     cuts.push(total);
     cuts.sort_unstable();

@@ -102,13 +102,13 @@ impl<'a> Site<'a> {
             None => Ok((text, None)),
             Some((head, digits)) => match u64::from_str_radix(digits, 16) {
                 Ok(offset) if !digits.starts_with('+') => Ok((head, Some(offset))),
-                _ => Err("behind `+0x` stands no hexadecimal number of at most 64 bits"),
+                _ => Err("what follows `+0x` is not a hexadecimal number of at most 64 bits"),
             },
         };
         if let Some((module, rest)) = text.split_once('!') {
             let (symbol, offset) = offset_of(rest)?;
             if module.is_empty() || symbol.is_empty() {
-                return Err("a module and a symbol stand around `!`");
+                return Err("a module belongs before `!` and a symbol behind it");
             }
             return Ok(Site::Symbol { module, symbol, offset });
         }
@@ -122,19 +122,19 @@ impl<'a> Site<'a> {
                 (Some(first), Some(last)) if first <= last && !file.is_empty() => {
                     Ok(Site::Lines { file, first, last })
                 }
-                _ => Err("behind `:` stands no line from 1 on, and no range of lines as 40-52"),
+                _ => Err("what follows `:` is neither a line from 1 on nor a range of lines such as 40-52"),
             };
         }
         match offset_of(text)? {
-            ("", _) => Err("a module stands before `+0x`"),
+            ("", _) => Err("there is no module before `+0x`"),
             (module, Some(offset)) => Ok(Site::Offset { module, offset }),
             (symbol, None) => Ok(Site::Symbol { module: "*", symbol, offset: None }),
         }
     }
 }
 
-/// The rules of [`RULES`]: `PROTOCOL` and, behind a tab, the calls that it is for; without them: all. Lines that nobody
-/// understands are left out. The first that fits a call counts.
+/// The rules of [`RULES`]: `PROTOCOL` and, behind a tab, the calls that it is for; without them: all. Lines that cannot be read
+/// are left out. The first that fits a call counts.
 pub fn rules(text: &str) -> impl Iterator<Item = (Protocol, Site<'_>)> {
     text.lines().filter_map(|line| {
         let (protocol, site) = line.split_once('\t').map_or((line, None), |(word, site)| (word, Some(site)));
@@ -155,7 +155,7 @@ pub enum What {
     HasProtocol,
     /// Processes may share it, and not all of them have the library; glibc's robust mutexes have the same mark. Counted once a call.
     Shared,
-    /// It was held, or somebody waited for it, when it was first seen.
+    /// It was held, or a thread waited for it, when it was first seen.
     InUse,
     /// Its kind is none that this C library is known to have.
     UnknownKind,

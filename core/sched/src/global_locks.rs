@@ -49,7 +49,7 @@ struct Request {
 /// Before whom of those that wait a request comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum QueueOrder {
-    /// Before nobody.
+    /// At the end of the line.
     #[default]
     Fifo,
     /// Before those that are less important.

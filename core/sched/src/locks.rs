@@ -46,7 +46,7 @@ pub(crate) struct Resource {
     /// Whether nothing preempts its holder.
     pub(crate) keeps: bool,
     /// Whether several jobs may hold it, those that read: each leaf says whether its own job does ([`crate::leaf::Leaf::shares`]), and `holder`
-    /// is nobody.
+    /// stays empty.
     pub(crate) is_shared: bool,
     /// Whether its holder has the priority of the most important job that waits.
     pub(crate) inherits: bool,

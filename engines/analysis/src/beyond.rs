@@ -6,7 +6,7 @@
 
 use crate::error::AnalysisError;
 use crate::result::{Analysis, Schedulable, TaskVerdict, TestResult, Verdict};
-use crate::{spin_locks, suspended_waits};
+use crate::{mixed_criticality, spin_locks, suspended_waits};
 use horolog_model::{
     CpuId, Policy, Preemption, PriorityAssignment, Protocol, Resource, System, Task, TaskId,
 };
@@ -111,10 +111,15 @@ pub(crate) fn refuse_on(system: &System, cpu: CpuId) -> Result<(), AnalysisError
 
 /// Refuses what no test of single processors knows.
 pub(crate) fn refuse(system: &System) -> Result<(), AnalysisError> {
-    let of_cluster = || "a cluster's tasks have tests of their own, which `analyze` asks".to_owned();
+    let of_their_own =
+        |what| format!("{what} have tests of their own, which `analyze` asks, and this does not know them");
     match system.first_beyond_servers() {
         Some(at) => {
-            let why = why(system).unwrap_or_else(of_cluster);
+            let why = match why(system) {
+                Some(_) if mixed_criticality::concerns(system) => of_their_own("tasks with `criticality`"),
+                Some(why) => why,
+                None => of_their_own("tasks of a cluster"),
+            };
             Err(AnalysisError::outside(at, why, "simulate the file, run it and verify the trace"))
         }
         None => Ok(()),

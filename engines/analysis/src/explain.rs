@@ -7,6 +7,7 @@ use crate::error::AnalysisError;
 use crate::fixed_priority::sections::Sections;
 use crate::fixed_priority::{level_of, name_of_exact, priority_of};
 use crate::hyperbolic_load::HyperbolicLoad;
+use crate::mixed_criticality;
 use crate::options::Options;
 use crate::server::{CpuServer, Seen};
 use crate::suspended_waits;
@@ -135,6 +136,9 @@ pub struct Explanation {
 /// # Errors
 /// As for [`crate::analyze`].
 pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explanation, AnalysisError> {
+    if mixed_criticality::concerns(system) {
+        return mixed_criticality::explain(system, id, options);
+    }
     if let Some(why) = beyond::why(system).or_else(|| beyond::why_on(system, system.task(id).cpu)) {
         let explanation = Explanation::unresolved(&system.task(id).name, beyond::NO_TEST);
         return Ok(Explanation { reason: Some(why), ..explanation });

@@ -104,7 +104,7 @@ impl Turns {
     #[inline]
     fn leave(&self, number: u64) -> u64 {
         match self {
-            // Nobody has the number 0.
+            // No processor has the number 0.
             Turns::OneByOne(queue) => (1 << queue.leave()) & !1,
             Turns::Shared(queue, _) => queue.leave(number),
         }

@@ -47,7 +47,7 @@ fn check(system: &System, records: &[Record]) -> (u32, u32) {
                 holders.retain(|&it| it != record.task);
             }
             Kind::Start | Kind::Resume => {
-                // Nobody begins on the processor of one that holds.
+                // No job begins on the processor of one that holds.
                 let cpu = |task: u32| system.task(horolog_model::TaskId(task)).cpu;
                 assert!(
                     holders.iter().all(|&it| cpu(it) != cpu(record.task)),

@@ -209,7 +209,7 @@ fn random_systems_run_as_a_loop_over_units_of_time_says() {
     );
 }
 
-/// Where nobody only reads, both are the multiprocessor stack resource policy.
+/// Where all tasks write, both are the multiprocessor stack resource policy.
 #[test]
 fn writers_alone_have_the_schedule_of_msrp() {
     let mut random = Random(31);

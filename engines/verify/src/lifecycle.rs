@@ -457,7 +457,7 @@ impl Verifier {
                 }
                 self.tasks[task].note_put_below(record.job);
                 if self.is_given_up(task, record.job) {
-                    // What it still does is nobody's answer, and below everything.
+                    // What it still does is no answer any more, and below everything.
                     if let Some(job) = self.tasks[task].pending.front_mut() {
                         job.given_up = true;
                     }

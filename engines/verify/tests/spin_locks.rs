@@ -1,33 +1,14 @@
 //! Locks across processors: what the simulator does is what verification expects; what the protocols do not allow is found.
 
+mod simulated_traces;
+
 use horolog_model::System;
-use horolog_sim::{ExecutionChoice, Horizon, SimOptions, simulate};
 use horolog_testkit::Random;
 use horolog_time::{Instant, Span};
 use horolog_trace::file::Header;
 use horolog_trace::{Kind, Record};
 use horolog_verify::{Check, Class, Options, Verdict, Verification, verify_records};
-
-const END: u64 = 400;
-
-fn read(text: &str) -> System {
-    horolog_model::file::read(text, "spin.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}")).0
-}
-
-fn simulated(system: &System, seed: u64) -> Vec<Record> {
-    let execution = if seed == 0 { ExecutionChoice::Wcet } else { ExecutionChoice::Uniform };
-    let horizon = Horizon::Time(Span::from_ns(END));
-    let options = SimOptions { horizon, seed, execution, ..SimOptions::default() };
-    let mut records = Vec::new();
-    simulate(system, &options, &mut records).expect("it is simulated");
-    records
-}
-
-fn verified(system: &System, records: &[Record]) -> Verification {
-    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
-    let header = Header::simulated(String::new(), names, 0, Span::ZERO);
-    verify_records(system, &[], &header, records, &Options::default()).expect("it can be verified")
-}
+use simulated_traces::{read, simulated, verified};
 
 /// Two to four processors with local and global resources.
 fn draw(random: &mut Random) -> String {

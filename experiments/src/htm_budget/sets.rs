@@ -98,16 +98,12 @@ impl Task {
 
 /// The set number `index` of a load, in billionths.
 ///
-/// Utilisations are uniform over all ways to share the load, which is the distribution of UUniFast (key bini05), by the spacings of
-/// sorted uniform numbers. A draw with a utilisation of zero, or above 1, is drawn again.
+/// Utilisations are uniform over all ways to share the load, which is the distribution of UUniFast (key bini05). A draw with a utilisation of zero, or above 1, is drawn again.
 pub(super) fn draw(load: u64, recipe: Recipe, seed: u64, index: u64) -> Vec<Drawn> {
     let mut random = Random::of_item(seed, index);
     let count = random.between(recipe.tasks.0, recipe.tasks.1).max(load.div_ceil(BILLION)) as usize;
     let shares = loop {
-        let mut cuts: Vec<u64> = (1..count).map(|_| random.between(0, load)).collect();
-        cuts.extend([0, load]);
-        cuts.sort_unstable();
-        let shares: Vec<u64> = cuts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let shares = horolog_draw::shares(load, count, &mut random);
         if shares.iter().all(|share| (1..=BILLION).contains(share)) {
             break shares;
         }

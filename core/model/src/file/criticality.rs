@@ -1,4 +1,4 @@
-//! Reads the criticality of tasks, and writes `[criticality]` out as the modes for which it stands (decision 0021).
+//! Reads the criticality of tasks, and writes `[criticality]` out as the modes that it is short for (decision 0021).
 
 use super::keys::{CRITICALITY, LOW_JOBS, SCOPES};
 use super::reader::Reader;

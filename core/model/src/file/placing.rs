@@ -8,7 +8,7 @@ use crate::{Cpus, System};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Reads a system file as [`super::read`] does; a task that says no `cpu` stands on that of its server, else on the first of the platform's,
+/// Reads a system file as [`super::read`] does; a task that says no `cpu` is put on that of its server, else on the first of the platform's,
 /// and its name comes back.
 ///
 /// # Errors
@@ -40,7 +40,7 @@ pub fn read_unplaced(
 /// Gives a `cpu` to each task that has none, unless a cluster may have it.
 fn place_all(root: &mut Table) -> BTreeSet<String> {
     let has_cluster = items(root, "scheduler").iter().any(|node| field(node, "cpus").is_some());
-    if has_cluster {
+    if has_cluster || root.get("cluster").is_some() {
         return BTreeSet::new();
     }
     let first = match root.get("platform").and_then(|node| field(node, "cpus")).map(|node| &node.value) {
@@ -224,7 +224,21 @@ mod tests {
         assert_eq!(moved(text, &[1, 1]), text.replace("{ name = \"a\"", "{ cpu = 1, name = \"a\""));
     }
 
-    /// A task of a server stands on the server's processor, all others on the first; a file that is broken is told as always.
+    /// Tasks of a cluster say no processor, so none is written.
+    #[test]
+    fn the_tasks_of_a_cluster_are_left_as_they_are() {
+        let tasks = "[[task]]\nname = \"a\"\nperiod = \"1 ms\"\nwcet = \"1 us\"\npriority = 1\n";
+        for root in ["[[cluster]]\n", "[[scheduler]]\n"] {
+            let text = format!(
+                "system = {{ name = \"s\" }}\nplatform = {{ cpus = 2 }}\n{root}name = \"c\"\ncpus = [0, 1]\norder = \"fixed-priority\"\n\
+                 tasks = [\"a\"]\n{tasks}"
+            );
+            let (_, _, unplaced) = read_unplaced(&text, "s", &[]).expect("a good file");
+            assert!(unplaced.is_empty(), "{root}");
+        }
+    }
+
+    /// A task of a server is put on the server's processor, all others on the first; a file that is broken is told as always.
     #[test]
     fn where_tasks_without_a_processor_stand_first() {
         let text = "system = { name = \"s\" }\nplatform = { cpus = [2, 5] }\n\

@@ -197,7 +197,7 @@ fn hyperperiod(demand: &DemandFunction) -> Option<u64> {
     cycle.checked_add(start).filter(|&last| last < WINDOW_LIMIT)
 }
 
-fn gcd(mut a: u64, mut b: u64) -> u64 {
+pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b > 0 {
         (a, b) = (b, a % b);
     }

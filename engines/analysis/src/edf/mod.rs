@@ -13,7 +13,7 @@ mod cpu;
 mod demand;
 mod due_work;
 mod evidence;
-mod horizon;
+pub(crate) mod horizon;
 mod pieces;
 mod qpa;
 mod response;

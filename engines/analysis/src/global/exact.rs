@@ -8,6 +8,7 @@
 //! other one later (`ha94`). Ties: decision 0008.
 
 use super::SporadicTask;
+use crate::edf::horizon::gcd;
 use std::collections::HashMap;
 
 /// What a search over all runs has found.
@@ -45,12 +46,6 @@ pub enum By {
 /// The greatest common divisor of all times of a set, ns: the unit of [`search_sporadic`].
 #[must_use]
 pub fn unit_of(tasks: &[SporadicTask]) -> u64 {
-    let gcd = |mut a: u64, mut b: u64| {
-        while b > 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
     tasks.iter().flat_map(|task| [task.wcet, task.deadline, task.period]).fold(0, gcd)
 }
 

@@ -84,7 +84,7 @@ impl Scratch {
         self.bounds.iter().all(Option::is_some)
     }
 
-    /// Of each pair of tasks, what of one is due no later than the other; and the slacks with which nobody waits.
+    /// Of each pair of tasks, what of one is due no later than the other; and the slacks where no job waits.
     fn compare_deadlines(&mut self, tasks: &[SporadicTask]) {
         self.due.clear();
         for own in tasks {

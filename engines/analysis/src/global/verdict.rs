@@ -170,7 +170,7 @@ const TESTS: [Test; 14] = [
 /// Steps of the search for a miss where the options allow more effort than that.
 const SEARCH_STEPS: u64 = 300_000;
 
-/// A cluster's tasks as the tests read them, the most important first, and where each stands in the file.
+/// A cluster's tasks as the tests read them, the most important first, and the place of each in the file.
 struct Set {
     tasks: Vec<SporadicTask>,
     ids: Vec<TaskId>,

@@ -42,7 +42,7 @@ pub(super) fn due_parts(task: &SporadicTask, deadline: u64) -> (u64, u64) {
     (jobs * task.wcet, deadline - jobs * task.period)
 }
 
-/// Jobs due no later than a deadline that stands D_k after the window's start: ⌊D_k / T⌋ C + min(C, max(0, D_k mod T − S)). Their
+/// Jobs due no later than a deadline that is D_k after the window's start: ⌊D_k / T⌋ C + min(C, max(0, D_k mod T − S)). Their
 /// deadlines end with it, at every T before it (`bertogna09`, equation 9).
 #[inline]
 pub(super) fn due_no_later(task: &SporadicTask, slack: u64, deadline: u64) -> u64 {

@@ -34,6 +34,15 @@ impl LevelTask {
         Some(window.checked_add(self.jitter)? / self.period + 1)
     }
 
+    /// Of a task of high criticality, in a window of `window` ns in which the change comes `change` ns after its start: how many jobs, and how
+    /// long they take.
+    #[inline]
+    fn over_change(&self, window: u64, change: u64) -> Option<(u64, u64)> {
+        let count = self.in_window(window)?;
+        let longer = self.beyond_low(window, change, count)?.checked_mul(self.high? - self.low)?;
+        Some((count, count.checked_mul(self.low)?.checked_add(longer)?))
+    }
+
     /// Most of `count` jobs that may execute beyond `low`, in a window of `window` ns, where the change comes `change` ns after
     /// its start. A job that arrived a deadline or more before the change has ended by then.
     #[inline]
@@ -142,31 +151,75 @@ fn low_jobs(above: &[LevelTask], own: u64, count: impl Fn(&LevelTask) -> Option<
 #[must_use]
 pub fn amc_max(task: &LevelTask, above: &[LevelTask], effort: u64) -> Option<u64> {
     let low = low_window(task, above)?;
-    let Some(own) = task.high else { return low.checked_add(task.jitter) };
-    let limit = task.limit()?;
+    if task.high.is_none() {
+        return low.checked_add(task.jitter);
+    }
     let (mut worst, mut change, mut left) = (low, 0, effort);
     while change < low {
         left = left.checked_sub(1)?;
-        let fixed = low_jobs(above, own, |other| other.in_closed(change))?;
-        let demand = |window: u64| {
-            above.iter().try_fold(fixed, |sum, other| {
-                let Some(high) = other.high else { return Some(sum) };
-                let count = other.in_window(window)?;
-                let beyond = other.beyond_low(window, change, count)?;
-                let longer = beyond.checked_mul(high - other.low)?;
-                sum.checked_add(count.checked_mul(other.low)?)?.checked_add(longer)
-            })
-        };
-        worst = worst.max(least(fixed.max(1), limit, demand)?);
-        // The next instant at which one more low job may have become ready.
-        let next = |other: &LevelTask| {
-            let count = other.in_closed(change)?;
-            count.checked_mul(other.period)?.checked_sub(other.jitter)
-        };
-        let low_above = above.iter().filter(|other| other.high.is_none());
-        change = low_above.filter_map(next).min().unwrap_or(low);
+        worst = worst.max(window_over(task, above, change)?);
+        change = next_change(above, change, low);
     }
     worst.checked_add(task.jitter)
+}
+
+/// The longest window of a task of high criticality where the change comes `change` ns after its start.
+fn window_over(task: &LevelTask, above: &[LevelTask], change: u64) -> Option<u64> {
+    let fixed = low_jobs(above, task.high?, |other| other.in_closed(change))?;
+    let demand = |window: u64| {
+        above
+            .iter()
+            .filter(|other| other.high.is_some())
+            .try_fold(fixed, |sum, other| sum.checked_add(other.over_change(window, change)?.1))
+    };
+    least(fixed.max(1), task.limit()?, demand)
+}
+
+/// The next instant at which one more job of low criticality may have become ready; `low` where there is none.
+fn next_change(above: &[LevelTask], change: u64, low: u64) -> u64 {
+    let next = |other: &LevelTask| {
+        let count = other.in_closed(change)?;
+        count.checked_mul(other.period)?.checked_sub(other.jitter)
+    };
+    above.iter().filter(|other| other.high.is_none()).filter_map(next).min().unwrap_or(low)
+}
+
+/// What takes part in a bound: of the task itself, and of each one above it how many jobs and how long they take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Shares {
+    pub(super) own: u64,
+    pub(super) above: Vec<(u64, u64)>,
+}
+
+/// The shares of a bound by the test of this name: with the jitter of the task they make it up. `None` where that is none of its bounds.
+pub(super) fn shares(test: &str, bound: u64, task: &LevelTask, above: &[LevelTask]) -> Option<Shares> {
+    let window = bound.checked_sub(task.jitter)?;
+    let low = low_window(task, above)?;
+    let own = task.high.unwrap_or(task.low);
+    let times = |count: u64, each: u64| Some((count, count.checked_mul(each)?));
+    let in_low = |other: &LevelTask| times(other.in_window(low)?, other.low);
+    let of = |own: u64, each: &dyn Fn(&LevelTask) -> Option<(u64, u64)>| {
+        Some(Shares { own, above: above.iter().map(each).collect::<Option<_>>()? })
+    };
+    match test {
+        "amc-max" if window != low => {
+            let mut change = 0;
+            while change < low && window_over(task, above, change) != Some(window) {
+                change = next_change(above, change, low);
+            }
+            of(own, &|other| match other.high {
+                None => times(other.in_closed(change)?, other.low),
+                Some(_) => other.over_change(window, change),
+            })
+        }
+        "amc-rtb" => of(own, &|other| match other.high {
+            None => in_low(other),
+            Some(high) => times(other.in_window(window)?, high),
+        }),
+        "smc" => of(own, &|other| times(other.in_window(window)?, other.high.unwrap_or(other.low))),
+        "amc-low" | "amc-max" => of(task.low, &in_low),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Mixed criticality under fixed priorities: bounds in the low mode, over the change and in the high mode (decision 0021).
 
 pub mod bounds;
+mod explain;
+
+pub(crate) use explain::explain;
 
 use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
@@ -126,14 +129,7 @@ pub(crate) fn analyze(system: &System, options: &Options) -> Result<Analysis, An
     let mut options = options.clone();
     options.sensitivity = false;
     let low = crate::analyze_known(&low_system(system)?, &options)?;
-    // The numbers of an assignment are those of the low mode's analysis unless the criticalities decide.
-    let resolved = crate::resolve(&low_system(system)?)?;
-    let mut draft = system.to_draft();
-    draft.priorities = resolved.priorities();
-    for (task, of) in draft.tasks.iter_mut().zip(resolved.tasks()) {
-        task.priority = of.priority;
-    }
-    let system = &System::new(draft).map_err(AnalysisError::model)?;
+    let system = &with_priorities(system)?;
     let mut tasks: Vec<Option<TaskVerdict>> = vec![None; system.tasks().len()];
     let (mut processors, mut notes) = (Vec::new(), Vec::new());
     for cpu in system.platform().cpus.iter() {
@@ -177,6 +173,17 @@ pub(crate) fn analyze(system: &System, options: &Options) -> Result<Analysis, An
         reasons: Vec::new(),
         notes,
     })
+}
+
+/// The system with the priorities that the low mode's analysis assigns.
+fn with_priorities(system: &System) -> Result<System, AnalysisError> {
+    let resolved = crate::resolve(&low_system(system)?)?;
+    let mut draft = system.to_draft();
+    draft.priorities = resolved.priorities();
+    for (task, of) in draft.tasks.iter_mut().zip(resolved.tasks()) {
+        task.priority = of.priority;
+    }
+    System::new(draft).map_err(AnalysisError::model)
 }
 
 /// Whether jobs of low criticality that are there at a change to the high mode, which the low one follows, go on to their end.
@@ -231,16 +238,20 @@ impl Set {
         Ok(Set { tasks, loads })
     }
 
-    /// What may take the processor before a task; equals count.
-    fn above(&self, place: usize) -> Vec<LevelTask> {
+    /// The tasks that may take the processor before one; equals count.
+    fn tasks_above(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
         let own = self.tasks[place].1;
-        let is_above = |other: &Option<Priority>| match (own, *other) {
+        let is_above = move |other: Option<Priority>| match (own, other) {
             (Some(own), Some(other)) => !own.is_more_important_than(other),
             _ => true,
         };
-        let others =
-            self.tasks.iter().enumerate().filter(|(index, other)| *index != place && is_above(&other.1));
-        self.loads.iter().copied().chain(others.map(|(_, other)| other.2)).collect()
+        (0..self.tasks.len()).filter(move |&index| index != place && is_above(self.tasks[index].1))
+    }
+
+    /// What may take the processor before a task: the loads, and then other tasks.
+    fn above(&self, place: usize) -> Vec<LevelTask> {
+        let others = self.tasks_above(place).map(|index| self.tasks[index].2);
+        self.loads.iter().copied().chain(others).collect()
     }
 }
 

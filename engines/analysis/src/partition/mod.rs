@@ -19,7 +19,7 @@ pub mod split;
 mod units;
 mod whole;
 
-pub use report::{Attempt, Kept, Partition, PlacedTask, Standing};
+pub use report::{Attempt, Kept, Partition, PlacedTask, SystemVerdict};
 
 use crate::cpu_model::CpuTask;
 use crate::error::AnalysisError;
@@ -248,7 +248,7 @@ fn with_processors(system: &System, request: &Request) -> Result<System, Analysi
             ));
         }
     };
-    // What may move and stands on a processor that is left out begins on the first one.
+    // What may move and is on a processor that is left out begins on the first one.
     let first = draft.platform.cpus.iter().next();
     for id in &request.movable {
         let task = &mut draft.tasks[id.index()];
@@ -470,7 +470,7 @@ impl<'a> Problem<'a> {
             kept: self.reasons.clone(),
             groups: groups.into_values().collect(),
             chosen: best.map(|place| attempts[place].heuristic),
-            before: Standing::of(before),
+            before: SystemVerdict::of(before),
             overloaded: self.is_overloaded(),
             attempts,
         }

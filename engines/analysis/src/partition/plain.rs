@@ -29,7 +29,7 @@ pub(super) struct Processor {
     densities: Vec<(u64, u64)>,
     /// Π (C/min(D, T) + 1); above 2 it stays there.
     product: u128,
-    /// The cost of the timer interrupt that each task adds; `None`: none, or a tick stands for all.
+    /// The cost of the timer interrupt that each task adds; `None`: none, or a tick is there for all.
     timer: Option<u64>,
     /// Whether nothing but the tasks takes time.
     pub(super) is_bare: bool,

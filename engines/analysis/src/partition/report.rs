@@ -27,7 +27,7 @@ pub struct Partition {
     /// The heuristic whose placement is proposed; `None`: none placed every task.
     pub chosen: Option<Heuristic>,
     /// The system as the file has it, all that it leaves open on the first processor.
-    pub before: Standing,
+    pub before: SystemVerdict,
     /// Whether the tasks ask for more than all processors: then no placement holds.
     pub overloaded: bool,
     /// One a heuristic.
@@ -43,23 +43,23 @@ pub struct Kept {
     pub why: String,
 }
 
-/// How a system stands by `analyze`.
+/// What `analyze` says of a whole system.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub struct Standing {
+pub struct SystemVerdict {
     /// Whether every hard deadline holds.
     pub schedulable: Schedulable,
     /// The factor by which every wcet may grow at once, in parts per billion: the least of all processors; `None` where one has none.
     pub scaling_ppb: Option<u64>,
 }
 
-impl Standing {
-    pub(super) fn of(analysis: &Analysis) -> Standing {
+impl SystemVerdict {
+    pub(super) fn of(analysis: &Analysis) -> SystemVerdict {
         let factors = analysis
             .processors
             .iter()
             .map(|processor| processor.sensitivity.as_ref().and_then(|found| found.scaling_ppb));
         let scaling_ppb = factors.collect::<Option<Vec<u64>>>().and_then(|all| all.into_iter().min());
-        Standing { schedulable: analysis.schedulable, scaling_ppb }
+        SystemVerdict { schedulable: analysis.schedulable, scaling_ppb }
     }
 }
 
@@ -78,7 +78,7 @@ pub struct Attempt {
     pub fewest: Option<usize>,
     /// What `analyze` says of the placed system; `None` where a task has no processor, or the file is none.
     pub schedulable: Option<Schedulable>,
-    /// The factor by which every wcet may grow at once there, as in [`Standing`].
+    /// The factor by which every wcet may grow at once there, as in [`SystemVerdict`].
     pub scaling_ppb: Option<u64>,
     /// Why there is no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,7 +144,7 @@ impl Attempt {
     }
 
     pub(super) fn judge(&mut self, analysis: &Analysis) {
-        let standing = Standing::of(analysis);
+        let standing = SystemVerdict::of(analysis);
         (self.schedulable, self.scaling_ppb) = (Some(standing.schedulable), standing.scaling_ppb);
     }
 

@@ -1,6 +1,6 @@
 //! How long a request waits in the queue of a spin lock, by what the other processors do with it (decisions 0018 and 0023).
 //!
-//! Of each other processor one request at most stands in the queue. With w_m and r_m the longest hold of processor m that writes and that
+//! Of each other processor one request at most is in the queue. With w_m and r_m the longest hold of processor m that writes and that
 //! reads (ns; a processor without such a section has none):
 //!
 //! ```text

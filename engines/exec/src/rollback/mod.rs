@@ -33,7 +33,7 @@ struct Shared {
     core: Core<AtomicU64>,
     budget: Span,
     users: AtomicUsize,
-    /// Counts what may let somebody go on, who sleeps on it.
+    /// Counts what may let a user that sleeps on it go on.
     bell: AtomicU32,
     sleepers: AtomicU32,
 }
@@ -155,14 +155,14 @@ impl User {
     }
 
     /// A high section: takes the resource where it is free, else waits for it; a low section that it has seen for the whole budget is
-    /// abandoned. It waits at most for this budget, or for high sections before it. Nobody abandons a high section.
+    /// abandoned. It waits at most for this budget, or for high sections before it. A high section is never abandoned.
     pub fn high<R>(&mut self, body: impl FnOnce(&mut [u64]) -> R) -> High<R> {
         let arrived = clock::monotonic_ns();
         let (claim, abandoned) = self.shared.take_high();
         let waited = Span::from_ns(clock::monotonic_ns().saturating_sub(arrived));
         let guard = Guard { shared: &self.shared, claim };
         let is_whole = self.shared.core.copy_in(claim, &mut self.words);
-        debug_assert!(is_whole, "nobody abandons a high section");
+        debug_assert!(is_whole, "a high section is never abandoned");
         let value = body(&mut self.words);
         self.shared.core.copy_out(self.own, &self.words);
         self.shared.core.leave(claim, Some(self.own));
@@ -291,7 +291,7 @@ mod tests {
             }
             let waiting = scope.spawn(|| high.high(|words| words[0]));
             std::thread::sleep(Duration::from_millis(5));
-            assert!(!waiting.is_finished(), "within the budget nobody is abandoned");
+            assert!(!waiting.is_finished(), "within the budget no section is abandoned");
             stop.store(true, Ordering::SeqCst);
             assert_eq!(thread.join().expect("it returns"), Ended::Published);
             assert_eq!(waiting.join().expect("it gets it").abandoned, 0);

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A generation begins with each taking. A low section that was abandoned has an old one, and nothing that it does changes the word: its last
-//! exchange fails. It may still write its own copy, which nobody else has, and read the copy that was published when it began, which somebody may
+//! exchange fails. It may still write its own copy, which no other user has, and read the copy that was published when it began, which another user may
 //! have got meanwhile and write: whoever reads looks at the generation afterwards, and whoever writes has changed it before (a sequence
 //! lock). The generation comes back after 2^48 takings, 300 days of one every 100 ns without pause: a section that long is not told apart.
 
@@ -118,7 +118,7 @@ impl<A: Cell> Core<A> {
         seen(self.word.load())
     }
 
-    /// A low section begins, where nobody has the resource and no high user waits.
+    /// A low section begins, where the resource is free and no high user waits.
     pub(super) fn take_low(&self) -> Option<Claim> {
         loop {
             let word = self.word.load();
@@ -132,7 +132,7 @@ impl<A: Cell> Core<A> {
         }
     }
 
-    /// A high section begins where nobody has the resource, or where a low one of this generation has. `waits`: it was announced.
+    /// A high section begins where the resource is free, or where a low one of this generation has. `waits`: it was announced.
     pub(super) fn take_high(&self, abandons: Option<u64>, waits: bool) -> Result<Claim, Seen> {
         loop {
             let word = self.word.load();
@@ -251,7 +251,7 @@ mod tests {
             }
         };
         let mut copy = [0; 2];
-        assert!(core.copy_in(claim, &mut copy), "nobody abandons a high section");
+        assert!(core.copy_in(claim, &mut copy), "a high section is never abandoned");
         assert_eq!(copy[0], copy[1], "what is published is whole");
         core.copy_out(*own, &copy.map(|word| word + 10));
         assert!(core.leave(claim, Some(*own)));

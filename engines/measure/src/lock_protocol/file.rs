@@ -32,7 +32,7 @@ pub struct LockRule {
 /// The rules of a file, in its order; the first that fits a call counts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LockRules {
-    /// The rules; a default stands last.
+    /// The rules; a default is the last one.
     pub rules: Vec<LockRule>,
 }
 
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(words(&rule("0x1_0")), "ceiling=16\ta\n");
     }
 
-    /// Each wrong text, where the caret stands, what the message says, and what the remedy.
+    /// Each wrong text, where the caret is, what the message says, and what the remedy.
     #[test]
     fn every_error_has_its_place_and_a_remedy() {
         let cases = [

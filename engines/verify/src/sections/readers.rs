@@ -39,7 +39,7 @@ impl Resource {
         Some(holder)
     }
 
-    /// Nobody holds it: it belongs to the next of those that wait from now on, and where that one reads to those that read with it.
+    /// It is free: from now on it belongs to the next of those that wait, and where that one reads, to those that read with it.
     fn grant(&mut self, now: u64) {
         let Some(next) = self.next_waiting().map(|it| it.task) else { return };
         let reads = self.reads(next);

@@ -6,7 +6,9 @@ use crate::output::{self, outln};
 use crate::partition_arguments::Fit;
 use crate::results::{Judged, Results};
 use crate::{costs, input, progress};
-use horolog_analysis::partition::{Acceptance, Attempt, Partition, Request, Standing, TaskOrder, partition};
+use horolog_analysis::partition::{
+    Acceptance, Attempt, Partition, Request, SystemVerdict, TaskOrder, partition,
+};
 use horolog_analysis::{Options, Schedulable, sensitivity};
 use horolog_closed_loop::verdict::{Answer, Asked, Closing, Ended, Evidence, Question};
 use horolog_closed_loop::{CostSource, prove};
@@ -187,7 +189,7 @@ fn in_words(report: &Partition, is_all: bool) {
         let share = ppm.map_or_else(|| "-".to_owned(), |ppm| format!("{:.3}", ppm as f64 / 1e6));
         outln!("cpu {cpu}: utilisation {share}");
     }
-    let after = Standing {
+    let after = SystemVerdict {
         schedulable: chosen.schedulable.unwrap_or(Schedulable::Unknown),
         scaling_ppb: chosen.scaling_ppb,
     };
@@ -221,7 +223,7 @@ const fn deadlines(word: Schedulable) -> &'static str {
     }
 }
 
-fn standing(of: &Standing) -> String {
+fn standing(of: &SystemVerdict) -> String {
     let share = of.scaling_ppb.map(sensitivity::percent);
     let share = share.map_or_else(String::new, |share| format!("; every wcet may be {share} of what it is"));
     match of.schedulable {

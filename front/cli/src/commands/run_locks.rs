@@ -70,7 +70,7 @@ fn command(words: &RunArguments) -> Result<Command, Failure> {
     let mut command = Command::new(file);
     command.arg0(program).args(rest);
     if words.format.is_for_programs() {
-        // The result alone stands on the standard output.
+        // The result alone goes to the standard output.
         command.stdout(Stdio::from(std::io::stderr()));
     }
     Ok(command)

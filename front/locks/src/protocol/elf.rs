@@ -33,7 +33,7 @@ impl Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: the mapping of `open`, which nobody uses any more.
+        // SAFETY: the mapping of `open`, which is not used any more.
         unsafe { libc::munmap(self.start, self.length) };
     }
 }

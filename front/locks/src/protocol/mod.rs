@@ -1,8 +1,8 @@
 //! Gives a program's mutexes a protocol at their first use, as `horolog run --locks` asks for.
 //!
-//! A mutex that was never used has no owner, nobody waits for it, and whoever uses it first comes through this library. So
+//! A mutex that was never used has no owner, no thread waits for it, and whoever uses it first comes through this library. So
 //! the first one decides, by one compare-and-exchange on the mutex's own word of kinds, before anybody's lock call; who
-//! comes second finds it decided. No mutex is initialised again, none that is held is touched, and nobody waits for anybody.
+//! comes second finds it decided. No mutex is initialised again, none that is held is touched, and no thread waits for another one.
 //! Condition variables need nothing: who waits with a mutex has locked it before.
 
 mod ceiling;
@@ -46,7 +46,7 @@ pub(crate) fn before(mutex: usize, site: usize) -> bool {
     IS_ON.load(Ordering::Relaxed) && asked(mutex, site)
 }
 
-/// After it: a lock that was not got raises nobody. The outcome for the program.
+/// After it: a lock that was not got raises no thread. The outcome for the program.
 #[inline]
 pub(crate) fn after(was_raised: bool, mutex: usize, outcome: c_int) -> c_int {
     if was_raised && outcome != 0 && outcome != libc::EOWNERDEAD {

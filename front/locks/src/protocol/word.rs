@@ -18,7 +18,7 @@ pub(super) const PROTECT: c_int = 64;
 pub(super) const SHARED: c_int = 128;
 /// Type, and the word that elision is not wanted.
 pub(super) const KNOWN: c_int = 3 | 512;
-/// Where a ceiling stands.
+/// The place of a ceiling.
 const CEILING_AT: u32 = 16;
 const CEILING: c_int = 0x7f;
 
@@ -48,7 +48,7 @@ impl Mutex {
         self.word(KIND).compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire).map(|_| ())
     }
 
-    /// Whether nobody holds it or waits with it on a condition variable.
+    /// Whether no thread holds it or waits with it on a condition variable.
     pub(super) fn is_free(self) -> bool {
         [LOCK, OWNER, USERS].into_iter().all(|offset| self.word(offset).load(Ordering::Relaxed) == 0)
     }

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-/* Many first uses at once, by threads whose rules differ: exclusion holds, and nobody waits for ever. */
+/* Many first uses at once, by threads whose rules differ: exclusion holds, and no thread waits for ever. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
