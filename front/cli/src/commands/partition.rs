@@ -42,7 +42,8 @@ pub(crate) fn propose(
         movable: system.task_ids().filter(moves).collect(),
         splits: own.split,
     };
-    if request.movable.is_empty() {
+    // Tasks of a cluster have none, and are refused with their reason.
+    if request.movable.is_empty() && system.clusters().is_empty() {
         return Err(Failure::bad_input(
             "every task of the file has a `cpu`, and such tasks stay; --move-all moves them, too",
         ));
