@@ -53,8 +53,8 @@ pub(crate) struct TracingArguments {
     /// memory of the machine or of the recorder's cgroup if that is less.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory: Option<u64>,
-    /// The most rings of a process; threads that find none share a buffer. Default: 256, fewer where the rings would
-    /// take more than 64 MiB together.
+    /// The most rings of a process; threads that find none share a buffer. Default: 4096, fewer where the rings would
+    /// take more than 1 GiB together.
     #[arg(long, value_name = "N")]
     pub(crate) rings: Option<u32>,
     /// How long; default: until the command ends or Ctrl-C.

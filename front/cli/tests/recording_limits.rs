@@ -59,19 +59,28 @@ int main(void)
 }
 "#;
 
-#[test]
-fn the_files_of_many_short_threads_have_the_names_of_their_own() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (source, program) = (inside(&folder, "short.c"), inside(&folder, "short"));
-    fs::write(&source, SHORT_THREADS).expect("writes");
+/// The program of this C text; `None`, said as skipped, without a compiler.
+fn compiled(folder: &tempfile::TempDir, name: &str, text: &str) -> Option<String> {
+    let (source, program) = (inside(folder, &format!("{name}.c")), inside(folder, name));
+    fs::write(&source, text).expect("writes");
     let mut compiler = Command::new("gcc");
     compiler
         .args(["-O2", "-pthread", "-o", &program, &source, "-I"])
         .arg(root().join("front/tracer/include"));
     match compiler.output() {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
-        Err(error) => return println!("SKIPPED: no gcc: {error}"),
+        Err(error) => {
+            println!("SKIPPED: no gcc: {error}");
+            return None;
+        }
     }
+    Some(program)
+}
+
+#[test]
+fn the_files_of_many_short_threads_have_the_names_of_their_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = compiled(&folder, "short", SHORT_THREADS) else { return };
     // What `trace stats` says of all files of a recording together: the events by name, and those of each thread.
     let recorded = |name: &str, options: &[&str]| {
         let out = inside(&folder, name);
@@ -109,4 +118,63 @@ fn the_files_of_many_short_threads_have_the_names_of_their_own() {
     assert_eq!((of_all, threads_of_all), (events, threads));
     assert!(names.len() > 2, "{names:?}");
     assert!(names[1..].iter().all(|(named, needed)| named == needed && *named < 1_000), "{names:?}");
+}
+
+/// Threads that lock and unlock a mutex of their own in an empty loop.
+const BUSY_LOCKS: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+static long turns;
+static void *work(void *unused)
+{
+	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	(void)unused;
+	for (long i = 0; i < turns; i++) {
+		pthread_mutex_lock(&mutex);
+		pthread_mutex_unlock(&mutex);
+	}
+	return NULL;
+}
+int main(int argc, char **argv)
+{
+	/* So many threads at once, so many after each other, so many turns of each. */
+	long at_once = atol(argv[1]), rounds = atol(argv[2]);
+	pthread_t threads[64];
+	turns = atol(argv[argc - 1]);
+	for (long round = 0; round < rounds; round++) {
+		for (long i = 0; i < at_once; i++)
+			if (pthread_create(&threads[i], NULL, work, NULL))
+				return 1;
+		for (long i = 0; i < at_once; i++)
+			pthread_join(threads[i], NULL);
+	}
+	return 0;
+}
+"#;
+
+#[test]
+fn the_usual_buffers_keep_what_a_fast_program_writes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = compiled(&folder, "busy", BUSY_LOCKS) else { return };
+    // A tenth of the memory limits all buffers: a smaller machine keeps less.
+    if horolog_sys::memory_limit::allowed_bytes() < 8 << 30 {
+        return println!("SKIPPED: less than 8 GiB of memory");
+    }
+    let out = inside(&folder, "busy.hrt");
+    for [at_once, rounds, turns] in [["1", "1", "2000000"], ["8", "1", "200000"], ["1", "5000", "10"]] {
+        let turned = [at_once, rounds, turns].map(|number| number.parse::<u64>().expect("a number"));
+        let sections = turned.iter().product::<u64>();
+        let words = ["--format", "json", "--", &program, at_once, rounds, turns];
+        let recorded = done(["trace", "record", "--locks", "--out", &out].into_iter().chain(words)).json();
+        assert_eq!(recorded["events_lost"], 0, "{recorded:#}");
+        // Three events a turn, and some of the C library.
+        assert!(recorded["events"].as_u64() >= Some(3 * sections), "{recorded:#}");
+        let studied = done(["trace", "locks"].into_iter().chain(words)).json();
+        let counts = &studied["counts"];
+        assert_eq!(
+            (&counts["sections"], &counts["out_of_order"]),
+            (&sections.into(), &0.into()),
+            "{counts:#}"
+        );
+    }
 }

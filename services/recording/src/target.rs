@@ -42,9 +42,13 @@ pub struct Tracing {
     pub library: Option<PathBuf>,
 }
 
-/// How much memory the rings of one process may take by default.
-const MEMORY: u64 = 64 << 20;
-/// How many rings a process has by default where their memory is asked for at the start.
+/// How much memory the rings of one process may take by default: all that the recorder's limit allows at most.
+const MEMORY: u64 = 1 << 30;
+/// The most rings of a process.
+const MOST_RINGS: u64 = 4096;
+/// The same where their memory is asked for at the start.
+const STRICT_MEMORY: u64 = 64 << 20;
+/// How many rings a process has by default there.
 const STRICT_RINGS: u64 = 8;
 
 /// A command that was started, or a process that was found.
@@ -100,11 +104,12 @@ impl Tracing {
 
     /// The rings of a process on such a kernel; `None`: as many as a session has by itself.
     pub(crate) fn rings_where(&self, is_strict: bool) -> Option<u64> {
-        let fitting = self.buffer.map(|bytes| (MEMORY / bytes.max(1)).clamp(4, 256));
+        let fitting =
+            |memory: u64, most: u64| self.buffer.map(|bytes| (memory / bytes.max(1)).clamp(4, most));
         // Where memory is promised only as far as there is some, it is asked for at the start: a touch must not fail.
         let default = match is_strict {
-            true => Some(fitting.map_or(STRICT_RINGS, |rings| rings.min(STRICT_RINGS))),
-            false => fitting,
+            true => Some(fitting(STRICT_MEMORY, STRICT_RINGS).unwrap_or(STRICT_RINGS)),
+            false => fitting(MEMORY, MOST_RINGS),
         };
         self.rings.map(u64::from).or(default)
     }
@@ -265,9 +270,9 @@ mod tests {
     #[test]
     fn sizes_and_patterns_that_no_session_takes_are_refused() {
         let with = |buffer| Tracing { buffer: Some(buffer), ..Tracing::default() }.options_where(false);
-        assert_eq!(with(65_536).as_deref(), Ok("ring-bytes=65536,rings=256,sparse"));
+        assert_eq!(with(65_536).as_deref(), Ok("ring-bytes=65536,rings=4096,sparse"));
         assert!(with(65_537).is_err_and(|error| error.is_bad_input()));
-        assert_eq!(with(16 << 20).as_deref(), Ok("ring-bytes=16777216,rings=4,sparse"));
+        assert_eq!(with(16 << 20).as_deref(), Ok("ring-bytes=16777216,rings=64,sparse"));
         assert!(with(2048).is_err() && with(2 << 30).is_err());
         // All memory at the start: fewer rings, but as many as are asked for.
         let strict = |buffer, rings| Tracing { buffer, rings, ..Tracing::default() }.options_where(true);

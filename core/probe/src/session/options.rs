@@ -54,11 +54,11 @@ impl Default for Options {
 }
 
 impl Options {
-    /// What a process is recorded with, unless the recorder says otherwise: 256 rings of 256 KiB and 1,024 writers, all
-    /// without memory until they are used.
+    /// What a process is recorded with, unless the recorder says otherwise: 4,096 rings of 256 KiB and as many writers, all
+    /// without memory until they are used. So one process may use all that the recorder's limit allows.
     #[must_use]
     pub fn recorded() -> Options {
-        Options { rings: 256, writers: 1024, sparse: true, ..Options::default() }
+        Options { rings: 4096, writers: 4096, sparse: true, ..Options::default() }
     }
 
     /// The same with so few rings that the process may map them and have a file of that size.

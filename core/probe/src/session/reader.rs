@@ -342,6 +342,12 @@ impl Reader {
         if !self.overwrites {
             let rings = self.rings_in_order();
             let share = (most / 2 / rings.len().max(1) as u64).max(LEAST_SHARE);
+            // A ring that waits since the last pass holds nothing before its first record.
+            for &(ring, head) in &rings {
+                if let Some(first) = self.first_ticks(ring, head) {
+                    self.read_to[ring] = self.read_to[ring].max(first.saturating_sub(1).min(now));
+                }
+            }
             let behind = |read_to, order, ring, head| Reverse((read_to, order, ring, head));
             let mut waiting: BinaryHeap<_> = (rings.into_iter().enumerate())
                 .map(|(order, (ring, head))| behind(self.read_to[ring], order, ring, head))
@@ -449,6 +455,13 @@ impl Reader {
         self.taken[ring] = to;
         self.damaged += damaged + torn;
         Taken { count, bytes, cut_at: (to != head).then_some(last) }
+    }
+
+    /// When the first record that a ring holds was written, as it says; `None` for an empty ring.
+    fn first_ticks(&self, ring: usize, head: u64) -> Option<u64> {
+        let (taken, size) = (self.taken[ring], self.layout.sizes.ring_bytes as usize);
+        let words: &[AtomicU64] = self.memory().slice(self.layout.ring(ring), size / 8)?;
+        (taken != head).then(|| words[(taken / 8) as usize & (words.len() - 1)].load(Relaxed))
     }
 
     /// Copies the words of a ring between two counts.

@@ -26,8 +26,9 @@ const LEAST_ROOM: usize = 1 << 14;
 const LEAST_RECORD: usize = 16;
 /// So many threads are named.
 const MOST_NAMES: usize = 1 << 14;
-/// So many anchors are kept, one every 20 ms: what is older has been handed on.
-const MOST_ANCHORS: usize = 256;
+/// So many anchors are kept, one every 20 ms: the last 80 s at least. What is older has been handed on, unless a program was faster than
+/// its reader for so long.
+const MOST_ANCHORS: usize = 8192;
 
 /// What an event's number stands for in its process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -171,8 +172,12 @@ impl Collector {
             // No process takes the room of those that follow.
             came += self.take(index, self.room() / (self.traced.len() - index));
             if self.room() == 0 {
-                // Order is given up before memory is.
-                self.hand_on(index, u64::MAX);
+                let taken_to = self.traced[index].taken_to;
+                self.hand_on(index, before_last.map_or(taken_to, |ticks| ticks.min(taken_to)));
+                if self.room() == 0 {
+                    // Order is given up before memory is.
+                    self.hand_on(index, u64::MAX);
+                }
             } else if let Some(until) = before_last.filter(|_| anchor || self.room() < MOST_WAITING / 2) {
                 self.hand_on(index, until);
             }

@@ -32,7 +32,7 @@ const LAST_NS: u64 = 50_000_000;
 /// How often the kernel's record is taken, ns.
 const KERNEL_NS: u64 = 40_000_000;
 /// The most that the rings of one process take by default, in bytes.
-const MEMORY_OF_ONE: u64 = 256 << 20;
+const MEMORY_OF_ONE: u64 = 1 << 30;
 /// What is enabled.
 const EVENTS: &str = "lock/*";
 /// How long a program may take to load the library, ns.

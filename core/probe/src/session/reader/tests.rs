@@ -277,3 +277,23 @@ fn a_bounded_pass_takes_the_oldest_records_and_says_up_to_when_it_has_all() {
     reader.drain_within(1 << 20, |_| seen += 1);
     assert_eq!((seen, reader.losses().damaged), (100 + 600, 1));
 }
+
+#[test]
+fn rings_that_wait_are_taken_in_the_order_of_their_first_records() {
+    let (_, mut reader) = session(&Options { rings: 3, ring_bytes: 65_536, ..small() });
+    let base = reader.clock.ticks();
+    while reader.clock.ticks() < base + 20_000 {}
+    // One thread has filled the second ring, and then the first one; the third is of another thread.
+    fill(&reader, 1, base + 1..base + 4_001);
+    fill(&reader, 0, base + 4_001..base + 8_001);
+    fill(&reader, 2, base + 8_001..base + 8_002);
+    let mut seen = Vec::new();
+    let (_, until) = reader.drain_within(16_384, |record| seen.push(record.ticks - base));
+    // Nothing of a later ring is taken before it is due, and all up to the cut is known to be there.
+    assert!(seen.len() >= 1_024 && seen.is_sorted(), "{} records", seen.len());
+    assert_eq!((seen[0], until), (1, base + seen.len() as u64));
+    for _ in 0..8 {
+        reader.drain_within(16_384, |record| seen.push(record.ticks - base));
+    }
+    assert!(seen.len() == 8_001 && seen.is_sorted(), "{} records", seen.len());
+}
