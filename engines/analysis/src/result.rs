@@ -136,7 +136,7 @@ pub struct TaskVerdict {
 
 impl TaskVerdict {
     /// The verdict of the best of `tests`: a proof of either kind before none, exact before sufficient, then the
-    /// lower bound. `None` where there is no test.
+    /// lower bound; a test outside whose assumptions the task lies comes last. `None` where there is no test.
     #[must_use]
     pub fn best_of(
         name: String,
@@ -147,7 +147,9 @@ impl TaskVerdict {
     ) -> Option<TaskVerdict> {
         tests.sort_by_key(|t| {
             let bound = t.response.unwrap_or(Span::MAX);
-            (t.verdict == Verdict::Unknown, t.response.is_none(), !t.exact, bound)
+            // Of those that prove nothing, one that was applied says more.
+            let is_applied = !t.note.as_deref().is_some_and(|note| note.starts_with("not applied"));
+            (t.verdict == Verdict::Unknown, t.response.is_none(), !is_applied, !t.exact, bound)
         });
         let best = tests.first()?;
         Some(TaskVerdict {

@@ -33,6 +33,8 @@ pub(crate) struct TaskRun {
     pub(crate) next_arrival: u64,
     /// Nominal arrivals of the jobs that were noticed and have not finished.
     backlog: Backlog,
+    /// Jobs that ended without completing when the task was stopped, with their arrivals.
+    stopped: Vec<(u64, u64)>,
     /// What the oldest job still has to execute in its present segment, while it does not run.
     pub(crate) remaining: u64,
     /// What the oldest job has executed in the segments before, and the length of the present one.
@@ -582,6 +584,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
                 let run = &mut self.tasks[task as usize];
                 run.started = false;
                 while run.backlog.len() > 0 {
+                    run.stopped.push((run.oldest, run.backlog.get(0)));
                     run.backlog.pop();
                     run.oldest += 1;
                 }
@@ -705,7 +708,11 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         let run = &self.tasks[task as usize];
         let late = |arrival: u64, deadline: u64| arrival.checked_add(deadline).filter(|&at| at <= end);
         let first = run.oldest;
-        for place in 0..run.backlog.len() {
+        // Of these the trace has the stop.
+        let stopped =
+            run.stopped.iter().filter(|&&(job, arrival)| late(arrival, run.deadline_of(job)).is_some());
+        self.tasks[task as usize].missed += stopped.count() as u64;
+        for place in 0..self.tasks[task as usize].backlog.len() {
             let (run, job) = (&self.tasks[task as usize], first + u64::from(place));
             if let Some(deadline) = late(run.backlog.get(place), run.deadline_of(job)) {
                 self.miss(lane, task, job, deadline, end);

@@ -141,8 +141,13 @@ fn a_stopped_task_loses_its_jobs_and_releases_no_more() {
         assert_eq!(of(&records, Kind::Enforcement), [(3, 0, 3)]);
         assert_eq!(
             (outcome.tasks[0].skipped, outcome.tasks[0].unfinished, outcome.tasks[0].missed),
-            (3, 1, 0)
+            (3, 1, 1)
         );
+        // Its deadline, 10, has not passed before the end.
+        let (early, _) = run(&pair(policy, "stop", "\"5 ns\", \"3 ns\""), 9);
+        assert_eq!((early.tasks[0].unfinished, early.tasks[0].missed), (1, 0));
+        let (just, _) = run(&pair(policy, "stop", "\"5 ns\", \"3 ns\""), 10);
+        assert_eq!((just.tasks[0].unfinished, just.tasks[0].missed), (1, 1));
     }
 }
 

@@ -180,7 +180,11 @@ impl Checker {
                         "`{}` has sections, and a job in one cannot be left with `{word}`",
                         task.name
                     );
-                    let remedy = "write `left_over = \"finish\"` for it in a `[[mode.task]]`";
+                    // The short form has the path of its own section.
+                    let remedy = match path.as_str() {
+                        "criticality" => "write `low_jobs = \"finish\"`",
+                        _ => "write `left_over = \"finish\"` for it in a `[[mode.task]]`",
+                    };
                     self.fail(At::new(path, "left_over"), reason, remedy);
                 }
             }

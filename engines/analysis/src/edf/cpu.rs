@@ -346,6 +346,9 @@ fn response_test(
         (Err(Unresolved::Overload), _) if whole == Verdict::Misses && !is_listed(task) => {
             (Verdict::Misses, Some(OVERLOAD.to_owned()))
         }
+        (Err(Unresolved::Overload), _) if !bare_overload(cpu) => {
+            (Verdict::Unknown, Some(OVERLOAD_WITH_LOADS.to_owned()))
+        }
         (Err(Unresolved::LateRelease), Some(deadline)) if least && alone(task) > u128::from(deadline) => {
             (Verdict::Misses, Some("release jitter and wcet alone exceed the deadline".to_owned()))
         }

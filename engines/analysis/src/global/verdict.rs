@@ -357,7 +357,7 @@ pub(crate) fn judge(system: &System, place: usize, options: &Options) -> Found {
         }
         tasks.push((id, verdict));
     }
-    Found { tasks, processor: processor(cluster, &set, of_set), notes }
+    Found { tasks, processor: processor(system, cluster, &set, of_set), notes }
 }
 
 fn proof(test: &'static str, source: &'static str, note: &str) -> TestResult {
@@ -409,13 +409,16 @@ fn of_task(system: &System, id: TaskId, sporadic: &SporadicTask, mut tests: Vec<
     verdict
 }
 
-fn processor(cluster: &Cluster, set: &Set, tests: Vec<TestResult>) -> ProcessorVerdict {
-    let shares: Vec<(u64, u64)> = set.tasks.iter().map(|task| (task.wcet, task.period)).collect();
+fn processor(system: &System, cluster: &Cluster, set: &Set, tests: Vec<TestResult>) -> ProcessorVerdict {
+    // A finite list of jobs adds nothing in the long run.
+    let is_endless = |id: TaskId| system.task(id).separation().is_some();
+    let of_tasks = set.ids.iter().zip(&set.tasks).filter(|&(&id, _)| is_endless(id));
+    let shares: Vec<(u64, u64)> = of_tasks.map(|(_, task)| (task.wcet, task.period)).collect();
     let exact: Utilisation = quick_facts::of_shares(&shares, set.processors);
     ProcessorVerdict {
         cpu: cluster.cpus[0],
         cluster: Some(cluster.name.clone()),
-        utilisation: shares.iter().map(|&(c, t)| c as f64 / t as f64).sum::<f64>()
+        utilisation: shares.iter().fold(0.0, |sum, &(c, t)| sum + c as f64 / t as f64)
             / f64::from(set.processors),
         tests,
         utilisation_exact: exact,

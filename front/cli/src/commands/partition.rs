@@ -10,7 +10,7 @@ use horolog_analysis::partition::{
     Acceptance, Attempt, Partition, Request, SystemVerdict, TaskOrder, partition,
 };
 use horolog_analysis::{Options, Schedulable, sensitivity};
-use horolog_closed_loop::verdict::{Answer, Asked, Closing, Ended, Evidence, Question};
+use horolog_closed_loop::verdict::{Answer, Asked, Closing, Ended, Evidence, Question, Word};
 use horolog_closed_loop::{CostSource, prove};
 use horolog_model::{Diagnostics, PlatformCosts, Source, System, TaskId, file};
 use serde::Serialize;
@@ -53,7 +53,7 @@ pub(crate) fn propose(
     let report = &found.report;
     let written = found.system.map(|placed| text_of(&system, &source, &placed, report)).transpose()?;
     let closing = match &written {
-        Some(text) => closing_of(text, &filled, of_costs.clone())?,
+        Some(text) => of_heuristic(closing_of(text, &filled, of_costs.clone())?, report),
         None => nothing_proposed(report),
     };
     if let Some(path) = &own.output {
@@ -122,6 +122,17 @@ fn closing_of(text: &str, filled: &System, of_costs: CostSource) -> Result<Closi
         report: None,
     };
     Ok(Closing::of(&evidence, &Asked::of(&[Question::Proof])))
+}
+
+/// Where a CPU took tasks by a bound of their utilisation alone, a deadline that the placed file misses says nothing of other placements.
+fn of_heuristic(closing: Closing, report: &Partition) -> Closing {
+    let may_be_another = report.acceptance == Acceptance::Utilisation && report.cpus.len() > 1;
+    if closing.word != Word::No || !may_be_another || report.overloaded {
+        return closing;
+    }
+    let text = format!("another placement may hold; in this one {}", closing.text);
+    let help = Some("`--accept exact` proves the deadlines of a CPU before it takes a task".to_owned());
+    Closing { help, ..Closing::one(Question::Proof, Answer::Undecided, text) }
 }
 
 /// Why there is no file.
