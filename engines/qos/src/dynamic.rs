@@ -70,9 +70,10 @@ pub(crate) fn dynamic(problem: &Problem, most_states: usize) -> Dynamic {
     }
     let last = &stages[stages.len() - 1];
     let best = (0..last.utilities.len()).max_by_key(|&state| last.utilities[state]);
+    let best = best.filter(|&state| floor.is_none_or(|floor| last.utilities[state] > floor));
     match (best, incumbent) {
         (Some(state), _) => Dynamic::Best(trace(problem, &stages, state)),
-        // Everything was pruned: nothing is worth more than what was found.
+        // Nothing is worth more than what was found.
         (None, Some((choice, _))) => Dynamic::Best(choice),
         (None, None) => Dynamic::NoneFits("no choice of set-points fits all capacities at once".to_owned()),
     }
