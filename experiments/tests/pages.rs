@@ -104,11 +104,18 @@ fn the_page_of_q_ram_says_what_the_experiment_says() {
     let report = report("rk-qram", &Options::default());
     // Times differ from run to run; losses do not.
     let is_timed = |fact: &&Fact| fact.ours.contains(" times with ") || fact.number == Some(17);
-    let mut text = String::from("\n\n| fact | statement | published | ours | verdict |\n|---|---|---|---|---|\n");
+    let mut text =
+        String::from("\n\n| fact | statement | published | ours | verdict |\n|---|---|---|---|---|\n");
     for fact in report.facts.iter().filter(|fact| !is_timed(fact)) {
         let number = fact.number.expect("a published fact");
         let published = fact.published.as_deref().unwrap_or_default();
-        let _ = writeln!(text, "| {number} | {} | {published} | {} | {} |", fact.statement, fact.ours, word(fact));
+        let _ = writeln!(
+            text,
+            "| {number} | {} | {published} | {} | {} |",
+            fact.statement,
+            fact.ours,
+            word(fact)
+        );
     }
     for series in report.series.iter().filter(|series| series.name.starts_with("loss")) {
         let _ = writeln!(text, "\n{}:\n\n| {} |", series.name, series.columns.join(" | "));

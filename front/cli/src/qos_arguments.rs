@@ -27,6 +27,9 @@ pub(crate) struct AllocateArguments {
     /// Beside the changes that make room for others: improve so many applications that stay.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "from")]
     pub(crate) most_changes: usize,
+    /// Draw utility against resources into this file (SVG): the same applications with 10 to 200 % of every capacity.
+    #[arg(long, value_name = "OUT.svg")]
+    pub(crate) curve: Option<PathBuf>,
     /// How long the solver of `mip` and `fast-mip` may take, in seconds.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) seconds: u32,

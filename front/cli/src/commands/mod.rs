@@ -15,6 +15,7 @@ mod machine;
 pub(crate) mod measure;
 mod partition;
 pub(crate) mod qos;
+mod qos_curve;
 pub(crate) mod run;
 mod run_locks;
 pub(crate) mod serve;

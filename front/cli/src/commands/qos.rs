@@ -8,7 +8,7 @@ use crate::{input, progress};
 use horolog_model::file::read_text;
 use horolog_qos::{
     Again, Algorithm, Answer, Divided, Outcome, Problem, Request, UTILITY, Unsuitable, again, allocate,
-    divisible, file, solver,
+    curve, divisible, file, solver,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -142,6 +142,10 @@ fn allocate_file(words: &AllocateArguments) -> Done {
             }
         }
     };
+    if let Some(path) = &words.curve {
+        let text = super::qos_curve::svg(problem.name(), &curve(&problem, &request));
+        std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
+    }
     drop(activity);
     let (line, standing, status) = closing(&told);
     let points = told.applications.iter().map(|one| point(one, standing)).collect();
