@@ -46,7 +46,11 @@ fn main() {
             all.push(took * 1e3);
         }
         let median = median(&mut all);
-        println!("  {applications:>7} applications: median {median:.3}, least {:.3}, greatest {:.3}; loss at most {worst:.3} %", all[0], all[all.len() - 1]);
+        println!(
+            "  {applications:>7} applications: median {median:.3}, least {:.3}, greatest {:.3}; loss at most {worst:.3} %",
+            all[0],
+            all[all.len() - 1]
+        );
     }
     let mut losses = Vec::new();
     let mut times = Vec::new();
@@ -57,7 +61,11 @@ fn main() {
         times.push(took * 1e3);
     }
     let worst = losses.iter().copied().fold(0.0, f64::max);
-    println!("1,000 applications, {SEEDS} seeds: loss at most {worst:.3} % (worst), {:.3} % (median); {:.3} ms (median)", median(&mut losses), median(&mut times));
+    println!(
+        "1,000 applications, {SEEDS} seeds: loss at most {worst:.3} % (worst), {:.3} % (median); {:.3} ms (median)",
+        median(&mut losses),
+        median(&mut times)
+    );
     against_solver();
 }
 
@@ -70,7 +78,10 @@ fn against_solver() {
         let utility = |answer: Option<Box<Answer>>| answer.map_or(0, |answer| answer.utility);
         let (fast, slow) = (utility(fast), utility(slow));
         let below = 100.0 * (1.0 - fast as f64 / slow.max(1) as f64);
-        println!("{applications} applications: local search {:.3} ms, {below:.3} % below microlp in {solver:.2} s (limit 60 s)", took * 1e3);
+        println!(
+            "{applications} applications: local search {:.3} ms, {below:.3} % below microlp in {solver:.2} s (limit 60 s)",
+            took * 1e3
+        );
     }
 }
 
@@ -101,14 +112,13 @@ fn until(problem: &Problem, utility: u64, seconds: f64) -> (bool, f64) {
         .iter()
         .map(|one| one.set_points.iter().map(|_| variables.add(variable().binary())).collect())
         .collect();
-    let points = || problem.applications().iter().zip(&of).flat_map(|(one, of)| one.set_points.iter().zip(of));
+    let points =
+        || problem.applications().iter().zip(&of).flat_map(|(one, of)| one.set_points.iter().zip(of));
     let mut objective = Expression::with_capacity(9_000);
     points().for_each(|(point, &variable)| objective.add_mul(point.utility as f64 / UNIT, variable));
-    let model = good_lp::highs;
-    // The solver minimises the negative: what it is to reach is negative, too.
     let mut model = variables
         .maximise(objective)
-        .using(model)
+        .using(good_lp::highs)
         .set_threads(1)
         .set_option("mip_rel_gap", 0.0)
         .set_option("objective_target", utility as f64 / UNIT - 1e-6)
@@ -127,7 +137,9 @@ fn until(problem: &Problem, utility: u64, seconds: f64) -> (bool, f64) {
     let solved = model.solve();
     let took = start.elapsed().as_secs_f64();
     let worth = solved.map_or(0.0, |solution| {
-        points().map(|(point, &variable)| point.utility as f64 / UNIT * solution.value(variable).round()).sum()
+        points()
+            .map(|(point, &variable)| point.utility as f64 / UNIT * solution.value(variable).round())
+            .sum()
     });
     (worth >= utility as f64 / UNIT - 1e-3, took)
 }

@@ -79,7 +79,10 @@ pub fn allocate(problem: &Problem, request: &Request) -> Result<Outcome, Unsuita
     let algorithm = request.algorithm;
     if problem.is_divisible() || algorithm == Some(Algorithm::Marginal) {
         let (reason, remedy) = if problem.is_divisible() {
-            ("this problem is divisible: its answer is no choice of set-points", "use `marginal`")
+            (
+                "this problem is divisible: its answer is no choice of set-points",
+                "use `marginal`, and not `--from`",
+            )
         } else {
             (
                 "equal marginal utility needs a resource that can be divided between set-points",
@@ -149,7 +152,12 @@ fn answer(
         bounds.push(everyones_best(problem));
     }
     bounds.sort_by_key(|bound| (!bound.kind.is_proved(), bound.utility, bound.kind != BoundKind::Optimum));
-    bounds.dedup_by_key(|bound| bound.kind);
+    let mut seen = Vec::new();
+    bounds.retain(|bound| {
+        let is_first = !seen.contains(&bound.kind);
+        seen.push(bound.kind);
+        is_first
+    });
     Outcome::Found(Box::new(Answer {
         algorithm,
         choice,

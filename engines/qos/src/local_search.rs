@@ -22,7 +22,9 @@ impl Default for LocalSearchOptions {
 }
 
 /// Beyond so many set-points the rounds with the norm take longer than they bring.
-const MOST_FOR_NORM: usize = 50_000;
+const MOST_FOR_NORM: usize = 5_000;
+/// Beyond so many the upgrades begin at the prices' set-points alone, and what still fits is looked for once.
+const MOST_FOR_TWICE: usize = 50_000;
 /// Terms of the norm have so many binary digits, so that 32 squares fit into 64.
 const NORM_DIGITS: u32 = 29;
 /// Digits of a cost at prices.
@@ -31,8 +33,11 @@ const COST_DIGITS: u32 = 58;
 const POINT: u32 = 64;
 /// How many moves of each sort an exchange looks at.
 const MOVES: usize = 192;
-/// How often exchanges start again.
+/// How often exchanges start again, at the most and by the set-points times resources that are looked at.
 const SWEEPS: usize = 40;
+const EXCHANGE_WORK: usize = 300_000;
+/// How often what still fits is taken.
+const FILLS: usize = 8;
 
 /// An allocation that has been found.
 pub(crate) struct Found {
@@ -87,16 +92,19 @@ pub(crate) fn local_search(problem: &Problem, options: LocalSearchOptions) -> Re
     let Priced { rough, exact } = search(problem);
     let weights = weights(problem, &rough, COST_DIGITS);
     let cost = |uses: &[u64]| weighted(uses, &weights);
-    let mut other = State::at(problem, first);
-    other.climb(cost, &mut scratch);
-    best = best.or(other);
+    let is_small = problem.set_points() <= MOST_FOR_TWICE;
+    if is_small || exact.is_none() {
+        let mut other = State::at(problem, first);
+        other.climb(cost, &mut scratch);
+        best = best.or(other);
+    }
     if let Some(prices) = &exact {
         let mut other = State::at(problem, best.choice.clone());
         other.take_best(prices);
         other.climb(cost, &mut scratch);
         best = best.or(other);
     }
-    best.fill();
+    best.fill(if is_small { FILLS } else { 1 });
     if let Some(prices) = &exact {
         best.exchange(prices);
     }
@@ -237,14 +245,12 @@ impl<'a> State<'a> {
                 (cost, utility) = (next_cost, next);
             }
         }
-        upgrades.sort_unstable_by(|a, b| {
-            let utility = |one: &Upgrade| problem.utility(one.place as usize);
-            (a.slope, a.application).cmp(&(b.slope, b.application)).then_with(|| utility(a).cmp(&utility(b)))
-        });
+        upgrades.sort_unstable();
         let mut frozen = vec![false; self.choice.len()];
         for upgrade in upgrades.iter() {
             let (application, to) = (upgrade.application as usize, upgrade.place as usize);
-            if frozen[application] {
+            // Slopes that differ by less than the rounding may stand in the wrong order: a step back is none.
+            if frozen[application] || problem.utility(to) <= problem.utility(self.place(application)) {
                 continue;
             }
             if self.may_go(application, to) {
@@ -283,8 +289,8 @@ impl<'a> State<'a> {
     }
 
     /// Whatever is worth more and still fits, the greatest gain first, until nothing does.
-    fn fill(&mut self) {
-        for _ in 0..8 {
+    fn fill(&mut self, times: usize) {
+        for _ in 0..times {
             let mut gains: Vec<(std::cmp::Reverse<u64>, usize, usize)> = Vec::new();
             for application in 0..self.choice.len() {
                 let now = self.problem.utility(self.place(application));
@@ -311,7 +317,7 @@ impl<'a> State<'a> {
     /// Exchanges of two applications that are worth more together, among the moves that lose least at these prices.
     fn exchange(&mut self, prices: &Prices) {
         let work = self.problem.set_points().saturating_mul(self.capacities.len());
-        let sweeps = (20_000_000 / work.max(1)).clamp(2, SWEEPS);
+        let sweeps = (EXCHANGE_WORK / work.max(1)).min(SWEEPS);
         for _ in 0..sweeps {
             let moves = self.moves(prices);
             if !self.one_exchange_each(&moves) {

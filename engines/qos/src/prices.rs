@@ -7,8 +7,11 @@ use crate::problem::Problem;
 const DIGITS: u32 = 40;
 /// What a price times everything that there is, or that is asked for, stays below.
 const LARGEST_WORTH: f64 = (1_u128 << 110) as f64;
-/// The most applications that the search looks at in each step.
-const SAMPLE: usize = 2_048;
+/// How many applications the search looks at in each step of a stage, how many steps it has, and by what share a price moves at first.
+const STAGES: [(usize, u32, f64); 4] =
+    [(96, 120, 0.5), (768, 40, 0.1), (4_096, 24, 0.02), (usize::MAX, 10, 0.005)];
+/// The largest and the least share by which a price moves.
+const STRIDES: (f64, f64) = (0.7, 1e-4);
 
 /// A price for one unit of each resource, in 2^-40 of 10^-9 utility.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,9 +88,9 @@ struct Sample {
 }
 
 impl Sample {
-    fn of(problem: &Problem) -> Sample {
+    fn of(problem: &Problem, most: usize) -> Sample {
         let all = problem.applications().len();
-        let taken = all.min(SAMPLE);
+        let taken = all.min(most);
         let width = problem.resources().len();
         let capacities: Vec<f64> = problem.capacities().iter().map(|&one| one.max(1) as f64).collect();
         let (mut starts, mut utilities, mut shares) = (vec![0], Vec::new(), Vec::new());
@@ -103,6 +106,36 @@ impl Sample {
             starts.push(utilities.len());
         }
         Sample { starts, utilities, shares, width, each: all as f64 / taken as f64 }
+    }
+
+    /// Prices to begin with: what everything is worth for all that is asked for when it costs nothing.
+    fn first_prices(&self, asked: &mut [f64]) -> Vec<f64> {
+        let total = self.ask(&vec![0.0; self.width], asked).max(1.0);
+        let most = asked.iter().sum::<f64>().max(1e-9);
+        vec![total / most / 2.0; self.width]
+    }
+
+    /// Moves the prices so many steps; gives those of the least bound that was seen.
+    fn descend(&self, prices: &mut [f64], steps: u32, stride: f64, asked: &mut [f64]) -> Vec<f64> {
+        let mut least = (self.ask(&vec![0.0; self.width], asked), vec![0.0; self.width]);
+        let mut moves: Vec<(f64, Option<bool>)> = vec![(stride, None); self.width];
+        for _ in 0..steps {
+            let value = self.ask(prices, asked);
+            if value < least.0 {
+                least = (value, prices.to_vec());
+            }
+            for ((price, asked), (stride, before)) in prices.iter_mut().zip(asked.iter()).zip(&mut moves) {
+                let rises = *asked > 1.0;
+                match *before {
+                    Some(before) if before == rises => *stride = (*stride * 1.3).min(STRIDES.0),
+                    Some(_) => *stride = (*stride * 0.5).max(STRIDES.1),
+                    None => {}
+                }
+                *before = Some(rises);
+                *price = if rises { *price * (1.0 + *stride) } else { *price / (1.0 + *stride) };
+            }
+        }
+        least.1
     }
 
     /// The bound at these prices (of a whole capacity each), and the share of each capacity that is asked for.
@@ -130,31 +163,36 @@ impl Sample {
     }
 }
 
-/// Searches prices at which what is asked for comes near the capacities: each step moves a price by how much too much, or too little, of its resource
-/// is asked for, in ever smaller steps, and the least bound wins. Any prices give a bound, so rounding harms nothing; only operations that IEEE 754 rounds
-/// correctly are used, so that the result is the same everywhere.
+/// Searches prices at which what is asked for comes near the capacities: a price rises while more than all of its resource is asked for and falls while less is, by a share
+/// that grows while the direction stays and halves when it turns; on ever larger samples. The least bound of the largest sample wins. Any prices give a bound, so rounding harms
+/// nothing; only operations that IEEE 754 rounds correctly are used, so that the result is the same everywhere.
 pub(crate) fn search(problem: &Problem) -> Priced {
-    let sample = Sample::of(problem);
-    let width = sample.width;
+    let width = problem.resources().len();
+    let all = problem.applications().len();
     let mut asked = vec![0.0; width];
-    let total = sample.ask(&vec![0.0; width], &mut asked).max(1.0);
-    let most: f64 = asked.iter().sum::<f64>().max(1e-9);
-    let mut best = (total, vec![0.0; width]);
-    let mut prices = vec![total / most / 2.0; width];
-    let steps = (2_000_000 / (sample.utilities.len().max(1) * width)).clamp(40, 400);
-    for step in 0..steps {
-        let value = sample.ask(&prices, &mut asked);
-        if value < best.0 {
-            best = (value, prices.clone());
+    let mut prices: Vec<f64> = Vec::new();
+    for (stage, (most, steps, stride)) in STAGES.into_iter().enumerate() {
+        let sample = Sample::of(problem, most);
+        // Where nothing is scarce in a sample all prices are nothing.
+        if prices.iter().all(|price| *price == 0.0) {
+            prices = sample.first_prices(&mut asked);
         }
-        let stride = 1.0 / (1.0 + step as f64 * 12.0 / steps as f64 * step as f64 / 8.0);
-        for (price, asked) in prices.iter_mut().zip(&asked) {
-            *price *= (1.0 + stride * (asked - 1.0)).clamp(0.4, 2.5);
+        let least = sample.descend(&mut prices, steps, stride, &mut asked);
+        let is_last = stage + 1 == STAGES.len() || all <= most;
+        prices = if is_last { least } else { not_nothing(least) };
+        if is_last {
+            break;
         }
     }
-    let capacities = problem.capacities();
-    let rough: Vec<f64> =
-        best.1.iter().zip(&capacities).map(|(price, &capacity)| price / capacity.max(1) as f64).collect();
+    let per_unit = prices.iter().zip(problem.resources());
+    let rough: Vec<f64> = per_unit.map(|(price, one)| price / one.capacity.max(1) as f64).collect();
     let exact = Prices::of(problem, &rough);
     Priced { rough, exact }
+}
+
+/// The same with a small part of the highest price at the least: a price of nothing could not rise again in a later stage.
+fn not_nothing(mut prices: Vec<f64>) -> Vec<f64> {
+    let least = prices.iter().copied().fold(0.0_f64, f64::max) * 3e-4;
+    prices.iter_mut().for_each(|price| *price = price.max(least));
+    prices
 }

@@ -20,22 +20,9 @@ pub(crate) enum Start {
 
 /// Looks for one.
 pub(crate) fn start(problem: &Problem) -> Start {
-    for (index, application) in problem.applications().iter().enumerate() {
-        if !problem.range(index).any(|place| problem.fits(problem.uses(place))) {
-            let reason = format!("no set-point of `{}` fits, even alone", application.name);
-            return Start::NoneFits(reason);
-        }
-    }
     let capacities = problem.capacities();
-    for (resource, described) in problem.resources().iter().enumerate() {
-        let mut weights = vec![0; capacities.len()];
-        weights[resource] = 1;
-        if let Some((least, capacity)) = too_much(problem, &weights) {
-            return Start::NoneFits(format!(
-                "the least that all applications need of `{}` is {least}, and there is {capacity}",
-                described.name
-            ));
-        }
+    if let Some(reason) = least_is_too_much(problem, &capacities) {
+        return Start::NoneFits(reason);
     }
     let inverse = |&capacity: &u64| 1.0 / capacity.max(1) as f64;
     let mut weights: Vec<f64> = capacities.iter().map(inverse).collect();
@@ -54,6 +41,30 @@ pub(crate) fn start(problem: &Problem) -> Start {
         return Start::NoneFits(reason);
     }
     repair(problem, choice)
+}
+
+/// Why not even the least of each resource that every application needs fits, where that is so.
+fn least_is_too_much(problem: &Problem, capacities: &[u64]) -> Option<String> {
+    let mut sums = vec![0_u64; capacities.len()];
+    let mut least = vec![0_u64; capacities.len()];
+    for (index, application) in problem.applications().iter().enumerate() {
+        least.fill(u64::MAX);
+        for place in problem.range(index).filter(|&place| problem.fits(problem.uses(place))) {
+            least.iter_mut().zip(problem.uses(place)).for_each(|(least, used)| *least = (*least).min(*used));
+        }
+        if least[0] == u64::MAX {
+            return Some(format!("no set-point of `{}` fits, even alone", application.name));
+        }
+        // Sums of the largest fit 63 bits.
+        sums.iter_mut().zip(&least).for_each(|(sum, least)| *sum += least);
+    }
+    let at = sums.iter().zip(capacities).position(|(sum, capacity)| sum > capacity)?;
+    Some(format!(
+        "the least that all applications need of `{}` is {}, and there is {}",
+        problem.resources()[at].name,
+        sums[at],
+        capacities[at]
+    ))
 }
 
 /// The set-point of each application that fits alone and costs least; of equal ones the most useful one.

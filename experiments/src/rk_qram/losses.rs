@@ -1,7 +1,7 @@
 //! How far heuristics are from the optimum, or from a bound of it.
 
-use super::{by, request, trend};
-use crate::{ExperimentError, ExperimentReport, Series};
+use super::{by, request};
+use crate::{ExperimentError, ExperimentReport, Fact, Series};
 use horolog_qos::{Algorithm, Answer, LocalSearchOptions, Problem, Recipe, Request};
 
 /// The dossier's size: 6 applications of 9 set-points.
@@ -76,7 +76,7 @@ pub(super) fn against_optimum(
         rows,
     });
     let checked = 3 * problems.div_ceil(6);
-    report.facts.push(trend(
+    report.facts.push(Fact::trend(
         16,
         "dynamic programming and the mixed-integer program find the same optimum",
         "both optimal",
@@ -85,7 +85,7 @@ pub(super) fn against_optimum(
         "dynamic programming in integers, the program by microlp in floating point",
     ));
     let (average, most) = (mean(&all), worst(&all));
-    report.facts.push(trend(
+    report.facts.push(Fact::trend(
         14,
         "loss of the local search against the optimum, on average",
         "below 5 %",
@@ -125,7 +125,7 @@ pub(super) fn with_more_resources(
         columns: ["resources", "mean %", "worst %"].map(str::to_owned).to_vec(),
         rows,
     });
-    report.facts.push(trend(
+    report.facts.push(Fact::trend(
         18,
         "mean loss of the local search against a bound, 1 to 16 resources",
         "scalable and robust (no figure)",

@@ -5,7 +5,7 @@
 mod losses;
 mod speed;
 
-use crate::{Agreement, ExperimentError, ExperimentReport, Fact, Options};
+use crate::{ExperimentError, ExperimentReport, Fact, Options};
 use horolog_qos::{
     Algorithm, Answer, Application, BoundKind, Outcome, Problem, Request, Resource, SetPoint, allocate,
 };
@@ -77,10 +77,4 @@ fn example() -> Result<Vec<Fact>, ExperimentError> {
         Fact::exact(13, "the optimum", 74, best.utility),
         Fact::exact(13, "the fractional bound", 85, bound.map_or(0, |bound| bound.utility)),
     ])
-}
-
-/// A trend with its criterion.
-fn trend(number: u32, statement: &str, published: &str, ours: String, agrees: bool, note: &str) -> Fact {
-    let agreement = if agrees { Agreement::Agrees } else { Agreement::Disagrees };
-    Fact { note: note.to_owned(), ..Fact::new(number, statement, published, ours, agreement) }
 }

@@ -1,8 +1,8 @@
 //! How much faster the local search and the adapted program are than exact algorithms.
 
 use super::losses::{draw, loss};
-use super::{by, request, trend};
-use crate::{ExperimentError, ExperimentReport, Series};
+use super::{by, request};
+use crate::{ExperimentError, ExperimentReport, Fact, Series};
 use horolog_qos::{Algorithm, Answer, Problem, Recipe, Request};
 use std::time::Instant;
 
@@ -74,7 +74,7 @@ pub(super) fn measure(report: &mut ExperimentReport, seed: u64, full: bool) -> R
         columns: columns.map(str::to_owned).to_vec(),
         rows,
     });
-    report.facts.push(trend(
+    report.facts.push(Fact::trend(
         14,
         "how much faster the local search is than an exact algorithm",
         "more than 100 times",
@@ -84,7 +84,7 @@ pub(super) fn measure(report: &mut ExperimentReport, seed: u64, full: bool) -> R
             "against the mixed-integer program by microlp, which ends after {seconds} s, optimal or not"
         ),
     ));
-    report.facts.push(trend(
+    report.facts.push(Fact::trend(
         17,
         "the adapted program is near the optimum, and faster",
         "near-optimal, potentially significantly faster (no figure)",
