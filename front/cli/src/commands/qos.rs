@@ -182,7 +182,7 @@ fn previous(path: &Path) -> Result<HashMap<String, String>, Failure> {
     Ok(previous.applications.into_iter().filter_map(of).collect())
 }
 
-fn empty(problem: &Problem, outcome: &'static str, reason: Option<String>) -> Allocation<'_> {
+fn empty<'a>(problem: &'a Problem, outcome: &'static str, reason: Option<String>) -> Allocation<'a> {
     Allocation {
         schema: SCHEMA,
         name: problem.name(),
