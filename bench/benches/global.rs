@@ -54,8 +54,12 @@ fn main() {
         ("bcl-edf", |set, scratch| bcl_edf_holds(set, PROCESSORS, scratch)),
         ("bcl-slack-edf", |set, scratch| bcl_slack_edf_bounds(set, PROCESSORS, scratch)),
         ("bcl-slack-fp", |set, scratch| bcl_slack_fp_bounds(set, PROCESSORS, scratch)),
-        ("response-edf", |set, scratch| response_edf_bounds(set, PROCESSORS, &mut { EFFORT }, scratch) == Ok(true)),
-        ("response-fp", |set, scratch| response_fp_bounds(set, PROCESSORS, &mut { EFFORT }, scratch) == Ok(true)),
+        ("response-edf", |set, scratch| {
+            response_edf_bounds(set, PROCESSORS, &mut { EFFORT }, scratch) == Ok(true)
+        }),
+        ("response-fp", |set, scratch| {
+            response_fp_bounds(set, PROCESSORS, &mut { EFFORT }, scratch) == Ok(true)
+        }),
         ("limited-carry-in", |set, scratch| {
             limited_carry_in_bounds(set, PROCESSORS, &mut { EFFORT }, scratch) == Ok(Some(true))
         }),

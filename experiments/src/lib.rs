@@ -14,6 +14,7 @@ mod fslm_erika;
 mod htm_budget;
 mod lists;
 mod registry;
+mod rk_qram;
 mod test_bench;
 
 pub use fact::{

@@ -145,3 +145,19 @@ pub(crate) const HTM_BUDGET: &[Listed] = &[
     fact(13, "The load with transactions", "section IV, figures 3 to 5"),
     fact(14, "Task sets lost with a processor for sections", "section IV, figure 6"),
 ];
+
+pub(crate) const RK_QRAM: &[Listed] = &[
+    fact(
+        13,
+        "The concave majorant in both variants, the optimum and the fractional bound of an example",
+        "follows from section 9",
+    ),
+    fact(
+        14,
+        "The local search on a compound resource: its loss, and how much faster it is",
+        "section 9, Results",
+    ),
+    fact(16, "Exact algorithms find the same optimum", "section 9, Results"),
+    fact(17, "The adapted mixed-integer program: its loss, and whether it is faster", "section 9, Results"),
+    fact(18, "The local search as the number of resources increases", "section 9, Results"),
+];

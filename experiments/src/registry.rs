@@ -38,7 +38,7 @@ impl Experiment {
     }
 }
 
-const ALL: [Experiment; 8] = [
+const ALL: [Experiment; 9] = [
     Experiment {
         id: "fpds-rtai",
         title: "Fixed-priority scheduling with deferred preemption: logs, overheads, optional preemption points",
@@ -86,6 +86,14 @@ const ALL: [Experiment; 8] = [
         is_test_bench: false,
         run: crate::driver_load_bounds::run,
         facts: lists::DRIVER_LOAD_BOUNDS,
+    },
+    Experiment {
+        id: "rk-qram",
+        title: "Q-RAM: the loss of its heuristics against the optimum, and how much faster they are",
+        source: "rajkumar02",
+        is_test_bench: false,
+        run: crate::rk_qram::run,
+        facts: lists::RK_QRAM,
     },
     Experiment {
         id: "aperiodic-1",

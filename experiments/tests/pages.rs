@@ -99,6 +99,41 @@ fn the_pages_of_aperiodic_service_say_what_the_experiments_say() {
     page.close();
 }
 
+#[test]
+fn the_page_of_q_ram_says_what_the_experiment_says() {
+    let report = report("rk-qram", &Options::default());
+    // Times differ from run to run; losses do not.
+    let is_timed = |fact: &&Fact| fact.ours.contains(" times with ") || fact.number == Some(17);
+    let mut text =
+        String::from("\n\n| fact | statement | published | ours | verdict |\n|---|---|---|---|---|\n");
+    for fact in report.facts.iter().filter(|fact| !is_timed(fact)) {
+        let number = fact.number.expect("a published fact");
+        let published = fact.published.as_deref().unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "| {number} | {} | {published} | {} | {} |",
+            fact.statement,
+            fact.ours,
+            word(fact)
+        );
+    }
+    for series in report.series.iter().filter(|series| series.name.starts_with("loss")) {
+        let _ = writeln!(text, "\n{}:\n\n| {} |", series.name, series.columns.join(" | "));
+        let _ = writeln!(text, "|{}", "---|".repeat(series.columns.len()));
+        for row in &series.rows {
+            let values: Vec<String> = row[1..].iter().map(|value| format!("{value:.2}")).collect();
+            let _ = writeln!(text, "| {} | {} |", row[0], values.join(" | "));
+        }
+    }
+    let mut page = Page::open("experiments/rk-qram.md");
+    page.holds("losses", &(text + "\n"));
+    page.close();
+    let loss = report.facts.iter().find(|fact| fact.number == Some(14)).expect("the loss");
+    let mut page = Page::open("systems.md");
+    page.holds("rk-qram", &format!("{} below the optimum", loss.ours));
+    page.close();
+}
+
 fn series<'a>(report: &'a ExperimentReport, metric: &str) -> Vec<&'a Series> {
     report.series.iter().filter(|series| series.name.contains(metric)).collect()
 }

@@ -25,6 +25,7 @@ const ORDER: [&[&str]; 5] = [
         "horolog-sim",
         "horolog-analysis",
         "horolog-certificate",
+        "horolog-qos",
     ],
     &["horolog-trace", "horolog-sched", "horolog-draw", "horolog-model", "horolog-probe"],
     &["horolog-sys", "horolog-time"],

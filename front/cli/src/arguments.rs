@@ -16,6 +16,7 @@ use crate::commands::sets::{periods, utilisations};
 pub(crate) use crate::init_arguments::InitArguments;
 pub(crate) use crate::measure_arguments::MeasureVerb;
 pub(crate) use crate::partition_arguments::PartitionArguments;
+pub(crate) use crate::qos_arguments::QosVerb;
 pub(crate) use crate::serve_arguments::ServeArguments;
 pub(crate) use crate::trace_arguments::TraceVerb;
 
@@ -68,6 +69,9 @@ pub(crate) enum Verb {
     /// Probe this machine, or extract the model of a running program.
     #[command(subcommand)]
     Measure(MeasureVerb),
+    /// Allocate resources to the qualities of applications.
+    #[command(subcommand)]
+    Qos(QosVerb),
     /// Reproduce published experiments, and draw task sets for your own.
     #[command(subcommand)]
     Experiment(ExperimentVerb),

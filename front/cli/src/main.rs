@@ -19,6 +19,7 @@ mod measure_arguments;
 mod output;
 mod partition_arguments;
 mod progress;
+mod qos_arguments;
 mod results;
 mod serve_arguments;
 mod trace_arguments;
@@ -129,6 +130,7 @@ fn run(verb: &Verb) -> Done {
         Verb::Guardian => std::process::exit(horolog_sys::guardian::serve()),
         Verb::Doctor(words) => commands::doctor::run(words),
         Verb::Experiment(verb) => commands::experiment::run(verb),
+        Verb::Qos(verb) => stoppable(|| commands::qos::run(verb)),
         Verb::Completions { shell } => commands::generate::completions(*shell),
         Verb::Man { verb, out } => commands::generate::man(verb, out.as_deref()),
     }

@@ -14,6 +14,8 @@ mod interference;
 mod machine;
 pub(crate) mod measure;
 mod partition;
+pub(crate) mod qos;
+mod qos_curve;
 pub(crate) mod run;
 mod run_locks;
 pub(crate) mod serve;

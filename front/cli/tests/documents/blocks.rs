@@ -230,6 +230,7 @@ impl Reading<'_> {
             Some("experiment") => {
                 vec!["experiment", "run", path, "--seed", "1"]
             }
+            Some("qos") => vec!["qos", "allocate", path],
             Some(other) => return self.finding(block, &format!("as={other} is not known")),
         };
         let said = done(words);

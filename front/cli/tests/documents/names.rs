@@ -241,7 +241,8 @@ fn gather(value: &Value, keys: &mut BTreeSet<String>) {
 }
 
 /// Sections and keys of other files of ours: machine profiles, experiments, lock protocols of programs.
-const ELSEWHERE: [&str; 8] = ["machine", "cost", "experiment", "hard", "soft", "real", "rule", "default"];
+const ELSEWHERE: [&str; 10] =
+    ["machine", "cost", "experiment", "hard", "soft", "real", "rule", "default", "qos", "application"];
 
 #[test]
 fn sections_and_keys_are_there() {

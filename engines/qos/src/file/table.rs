@@ -1,0 +1,214 @@
+//! One table of the file: typed values, and a message with its place for whatever is wrong.
+
+use horolog_model::file::did_you_mean;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What is wrong: the bytes, the reason, the remedy.
+pub(super) type Finding = (Range<usize>, String, String);
+
+/// A table that is being read.
+pub(super) struct Table<'t, 'f> {
+    name: &'static str,
+    place: Range<usize>,
+    table: Option<&'t DeTable<'t>>,
+    known: BTreeSet<&'static str>,
+    pub(super) found: &'f mut Vec<Finding>,
+}
+
+impl<'t, 'f> Table<'t, 'f> {
+    /// The table `[name]`; one that is absent is read as empty.
+    pub(super) fn named(
+        root: &'t DeTable<'t>,
+        name: &'static str,
+        found: &'f mut Vec<Finding>,
+    ) -> Table<'t, 'f> {
+        let (place, table) = match root.get(name) {
+            None => (0..0, None),
+            Some(value) => match value.get_ref() {
+                DeValue::Table(table) => (value.span(), Some(table)),
+                _ => {
+                    let remedy = format!("write `[{name}]` and its keys on the lines below");
+                    found.push((value.span(), format!("`{name}` is a table"), remedy));
+                    (value.span(), None)
+                }
+            },
+        };
+        Table { name: "[qos]", place, table, known: BTreeSet::new(), found }
+    }
+
+    /// A table that is there; `name` is what messages call it.
+    pub(super) fn of(
+        name: &'static str,
+        place: Range<usize>,
+        table: &'t DeTable<'t>,
+        found: &'f mut Vec<Finding>,
+    ) -> Table<'t, 'f> {
+        Table { name, place, table: Some(table), known: BTreeSet::new(), found }
+    }
+
+    pub(super) fn fail(
+        &mut self,
+        at: Option<Range<usize>>,
+        reason: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.found.push((at.unwrap_or(self.place.clone()), reason.into(), remedy.into()));
+    }
+
+    /// The value of a key, which from now on is a known one.
+    pub(super) fn get(&mut self, key: &'static str) -> Option<&'t Spanned<DeValue<'t>>> {
+        self.known.insert(key);
+        self.table?.get(key)
+    }
+
+    /// Where the value of a key stands.
+    pub(super) fn place(&self, key: &str) -> Option<Range<usize>> {
+        self.table.and_then(|table| table.get(key)).map(Spanned::span)
+    }
+
+    /// Tells that a key is missing.
+    pub(super) fn missing(&mut self, key: &str, example: &str) {
+        let reason = format!("{} has no `{key}`", self.name);
+        self.fail(None, reason, format!("add `{key} = {example}`"));
+    }
+
+    /// A text that must be there.
+    pub(super) fn text(&mut self, key: &'static str, example: &str) -> Option<String> {
+        let text = self.optional_text(key, example)?;
+        if text.is_none() {
+            self.missing(key, example);
+        }
+        text
+    }
+
+    /// A text; the outer `None`: it cannot be read, and that is told.
+    pub(super) fn optional_text(&mut self, key: &'static str, example: &str) -> Option<Option<String>> {
+        let Some(value) = self.get(key) else { return Some(None) };
+        match value.get_ref() {
+            DeValue::String(text) if !text.trim().is_empty() => Some(Some(text.to_string())),
+            _ => {
+                let remedy = format!("`{key} = {example}`");
+                self.fail(Some(value.span()), "here belongs text that is not empty", remedy);
+                None
+            }
+        }
+    }
+
+    /// `true` or `false`; false where it is absent.
+    pub(super) fn truth(&mut self, key: &'static str) -> Option<bool> {
+        let Some(value) = self.get(key) else { return Some(false) };
+        match value.get_ref() {
+            DeValue::Boolean(truth) => Some(*truth),
+            _ => {
+                self.fail(Some(value.span()), "here belongs `true` or `false`", format!("`{key} = true`"));
+                None
+            }
+        }
+    }
+
+    /// A whole amount that must be there.
+    pub(super) fn integer(&mut self, key: &'static str, example: &str) -> Option<u64> {
+        match self.get(key) {
+            Some(value) => amount(key, value, self.found),
+            None => {
+                self.missing(key, example);
+                None
+            }
+        }
+    }
+
+    /// A decimal number in units of 10^-`places`, or what stands for it.
+    pub(super) fn decimal(&mut self, key: &'static str, places: u32, default: u64) -> Option<u64> {
+        match self.get(key) {
+            Some(value) => decimal(key, value, places, self.found),
+            None => Some(default),
+        }
+    }
+
+    /// Tells of every key that nobody asked for.
+    pub(super) fn close(self) {
+        let Some(table) = self.table else { return };
+        let known: Vec<&str> = self.known.into_iter().collect();
+        for key in table.keys() {
+            if !known.contains(&key.get_ref().as_ref()) {
+                let reason = format!("{} has no key `{}`", self.name, key.get_ref());
+                self.found.push((key.span(), reason, did_you_mean(key.get_ref(), &known)));
+            }
+        }
+    }
+}
+
+/// A whole amount of a resource.
+pub(super) fn amount(key: &str, value: &Spanned<DeValue<'_>>, found: &mut Vec<Finding>) -> Option<u64> {
+    let remedy = "a whole number from 0 on; state amounts in a unit small enough, as bytes or microseconds";
+    let number = match value.get_ref() {
+        DeValue::Integer(digits) => i128::from_str_radix(digits.as_str(), digits.radix()).ok(),
+        _ => {
+            found.push((value.span(), format!("`{key}` takes a whole number here"), remedy.to_owned()));
+            return None;
+        }
+    };
+    let number = number.and_then(|number| u64::try_from(number).ok()).filter(|n| *n <= i64::MAX as u64);
+    if number.is_none() {
+        found.push((value.span(), format!("this number is out of bounds for `{key}`"), remedy.to_owned()));
+    }
+    number
+}
+
+/// A decimal number from 0 on, in units of 10^-`places`: exactly.
+pub(super) fn decimal(
+    key: &str,
+    value: &Spanned<DeValue<'_>>,
+    places: u32,
+    found: &mut Vec<Finding>,
+) -> Option<u64> {
+    let remedy = format!("a number from 0 on with at most {places} decimals, such as 2.5");
+    let number = match value.get_ref() {
+        DeValue::Integer(digits) => i128::from_str_radix(digits.as_str(), digits.radix())
+            .ok()
+            .and_then(|whole| u64::try_from(whole).ok())
+            .and_then(|whole| whole.checked_mul(10_u64.pow(places))),
+        DeValue::Float(text) => scaled(text.as_str(), places),
+        _ => {
+            found.push((value.span(), format!("`{key}` takes a number here"), remedy));
+            return None;
+        }
+    };
+    if number.is_none() {
+        found.push((value.span(), format!("this number cannot be kept exactly as `{key}`"), remedy));
+    }
+    number
+}
+
+/// Digits with a point, times 10^`places`; none with an exponent, a sign or more decimals.
+fn scaled(text: &str, places: u32) -> Option<u64> {
+    let text = text.strip_prefix('+').unwrap_or(text).replace('_', "");
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.len() > places as usize || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit())
+    {
+        return None;
+    }
+    let missing = places - fraction.len() as u32;
+    let digits = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u64>().ok() };
+    let whole = digits(whole)?.checked_mul(10_u64.pow(places))?;
+    whole.checked_add(digits(fraction)?.checked_mul(10_u64.pow(missing))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_exact_or_refused() {
+        assert_eq!(scaled("2.5", 3), Some(2_500));
+        assert_eq!(scaled("1_0.001", 3), Some(10_001));
+        assert_eq!(scaled("0.0010", 3), Some(1));
+        for wrong in ["0.0001", "-1.0", "1e3", "inf", "nan", "99999999999999999999.0"] {
+            assert_eq!(scaled(wrong, 3), None, "{wrong}");
+        }
+    }
+}
