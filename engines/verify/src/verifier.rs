@@ -213,6 +213,9 @@ impl Verifier {
         if time > self.now && !self.links.is_empty() {
             self.judge_latches(time);
         }
+        if time > self.now {
+            self.check_helping();
+        }
         self.now = self.now.max(time);
         if !self.decisions.is_empty() {
             self.replay_decisions(record);
@@ -250,11 +253,13 @@ impl Verifier {
             self.order_finding(record, &format!("it names task {task}, which the system does not have"));
             return;
         }
-        let cpu = self.model.tasks[task].cpu;
+        let away = self.place_away(record, task);
+        let cpu = away.unwrap_or(self.model.tasks[task].cpu);
         self.advance(cpu, self.now);
         self.hold_against_the_kernel(record, task, cpu);
         // Who tells of a job that an application had elsewhere is the kernel, at its switches alone.
-        if !self.model.foreign || matches!(record.kind, Kind::Start | Kind::Resume) {
+        let is_told = !self.model.foreign || matches!(record.kind, Kind::Start | Kind::Resume);
+        if is_told && away.is_none() {
             self.check_processor(record, task, cpu);
         }
         if matches!(record.kind, Kind::Start | Kind::Resume) {
