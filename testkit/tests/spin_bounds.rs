@@ -272,7 +272,9 @@ fn hold_against_runs(
             bounded += 1;
             attained += u32::from(worst == bound);
         }
-        spun += u32::from(analysis.tasks.iter().any(|task| task.test.ends_with("-spin-locks") || task.test == "fp-mrsp"));
+        spun += u32::from(
+            analysis.tasks.iter().any(|task| task.test.ends_with("-spin-locks") || task.test == "fp-mrsp"),
+        );
     }
     (bounded, attained, spun)
 }

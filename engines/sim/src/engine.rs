@@ -523,7 +523,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             run.preemptions += 1;
             if !run.spins {
                 // What the kernel still takes is none of it.
-                run.remaining = lane.finish - now.max(lane.kernel_until);
+                run.remaining = lane.finish.saturating_sub(now.max(lane.kernel_until));
             }
             self.emit(lane, now, Kind::Preempt, previous, job, 0, 0);
         }

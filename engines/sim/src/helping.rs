@@ -26,8 +26,7 @@ impl Helping {
     /// `None` where every job executes on its own processor.
     pub(crate) fn of(system: &System, lanes: &[Lane]) -> Option<Helping> {
         let all = (0..).zip(system.resources());
-        let resources: Vec<u32> =
-            all.filter(|(_, it)| it.protocol.helps()).map(|(place, _)| place).collect();
+        let resources: Vec<u32> = all.filter(|(_, it)| it.protocol.helps()).map(|(place, _)| place).collect();
         if resources.is_empty() {
             return None;
         }

@@ -38,7 +38,12 @@ struct State {
 }
 
 /// Which task executes on each processor: the chosen one, or a holder in the place of one that waits.
-fn places(case: &Case, tasks: &[State], queues: &[VecDeque<usize>], chosen: &[Option<usize>]) -> Vec<Option<usize>> {
+fn places(
+    case: &Case,
+    tasks: &[State],
+    queues: &[VecDeque<usize>],
+    chosen: &[Option<usize>],
+) -> Vec<Option<usize>> {
     let mut executes = chosen.to_vec();
     for queue in queues {
         let is_chosen = |task: usize| chosen[case.tasks[task].cpu] == Some(task);
@@ -61,7 +66,8 @@ fn by_units(case: &Case, end: u64) -> (Vec<Event>, Vec<Vec<Option<usize>>>) {
     for now in 0..=end {
         for task in 0..tasks.len() {
             let (state, of) = (&mut tasks[task], &case.tasks[task]);
-            let Some(resource) = state.holds.filter(|_| of.sections[state.next - 1].2 == state.executed) else {
+            let Some(resource) = state.holds.filter(|_| of.sections[state.next - 1].2 == state.executed)
+            else {
                 continue;
             };
             state.holds = None;
@@ -185,7 +191,8 @@ fn random_systems_run_as_a_loop_over_units_of_time_says() {
         assert_eq!(own, events, "round {round}: {}", case.text());
         assert_eq!(by_records(&case, &all, 150), units, "round {round}: {}", case.text());
         waits += events.iter().filter(|(.., kind)| *kind == Kind::Spin).count();
-        let is_away = |(cpu, task): (usize, &Option<usize>)| task.is_some_and(|task| case.tasks[task].cpu != cpu);
+        let is_away =
+            |(cpu, task): (usize, &Option<usize>)| task.is_some_and(|task| case.tasks[task].cpu != cpu);
         away += units.iter().flat_map(|unit| unit.iter().enumerate()).filter(|&it| is_away(it)).count();
         // A job that is not the first one that waits helps.
         later += usize::from(all.iter().any(|it| {
@@ -217,7 +224,10 @@ fn a_holder_that_is_preempted_goes_on_in_the_place_of_one_that_waits() {
     let on = |cpu: usize| units.iter().map(|unit| unit[cpu]).collect::<Vec<_>>();
     let home = [0, 0, 0, 1, 1, 0, 0, 0, 0].map(Some);
     assert_eq!(on(0), [&home[..], &[None]].concat());
-    assert_eq!(on(1), [None, Some(2), Some(2), Some(0), Some(0), Some(2), Some(2), Some(2), Some(2), Some(2)]);
+    assert_eq!(
+        on(1),
+        [None, Some(2), Some(2), Some(0), Some(0), Some(2), Some(2), Some(2), Some(2), Some(2)]
+    );
     let events = simulated(&case.text(), &WANTED, 40);
     let expected = [
         (0, 0, Kind::Lock),

@@ -289,20 +289,6 @@ impl Verifier {
         }
     }
 
-    fn check_processor(&mut self, record: &Record, task: usize, cpu: usize) {
-        self.report.apply(Check::Processor);
-        let expected = self.model.cpus[cpu];
-        if u32::from(record.cpu) != expected {
-            let name = self.model.tasks[task].name.clone();
-            let (does, number) = (record.kind.name(), record.cpu);
-            let message = format!(
-                "{name} job {}: its {does} is of CPU {number}, its processor is CPU {expected}",
-                record.job
-            );
-            self.job_finding(Class::ModelViolated, Check::Processor, task, record.job, message, None);
-        }
-    }
-
     /// After a loss nothing is known of pending jobs or of who has a processor.
     fn lost(&mut self, record: &Record) {
         self.losses.add(record.extra, record.value);
@@ -538,6 +524,9 @@ impl Verifier {
     /// Closes the verification: recording ended at `end`.
     #[must_use]
     pub fn finish(mut self, end: u64, damage: Option<Damage>, mut notes: Vec<String>) -> Verification {
+        if end > self.now {
+            self.check_helping();
+        }
         self.now = self.now.max(end);
         for cpu in 0..self.cpus.len() {
             self.advance(cpu, self.now);

@@ -22,7 +22,7 @@ fn draw(random: &mut Random, protocol: &str) -> String {
     for cpu in 0..cpus {
         text += &format!("[[resource]]\nname = \"l{cpu}\"\n");
         for number in 0..random.between(1, 4) {
-            let (period, wcet) = (random.between(20, 90), random.between(1, 12));
+            let (period, wcet) = (random.between(16, 60), random.between(1, 12));
             text += &format!(
                 "[[task]]\nname = \"c{cpu}t{number}\"\ncpu = {cpu}\npriority = {}\nperiod = \"{period} ns\"\n\
                  offset = \"{} ns\"\ndeadline = \"1 us\"\nwcet = \"{wcet} ns\"\nbcet = \"1 ns\"\n",
@@ -33,7 +33,11 @@ fn draw(random: &mut Random, protocol: &str) -> String {
             while at < wcet && random.below(4) > 0 {
                 let from = random.between(at, wcet - 1);
                 let length = random.between(1, wcet - from);
-                let name = if random.below(4) == 0 { format!("l{cpu}") } else { format!("g{}", random.below(globals)) };
+                let name = if random.below(4) == 0 {
+                    format!("l{cpu}")
+                } else {
+                    format!("g{}", random.below(globals))
+                };
                 text += &format!(
                     "[[task.section]]\nresource = \"{name}\"\nfrom = \"{from} ns\"\nlength = \"{length} ns\"\n"
                 );
@@ -68,12 +72,13 @@ fn simulated_help_has_no_findings_and_other_protocols_have() {
         away += records.iter().filter(|record| is_away(&system, record)).count();
         let other = ["msrp", "fslm"][(index % 2) as usize];
         let of_others = simulated(&read(&text.replace("mrsp", other)), index % 3 / 2);
-        if by_time(&of_others) != by_time(&records) {
+        // Where costs of the platform are allowed for, the order of jobs is judged less narrowly.
+        if by_time(&of_others) != by_time(&records) && !text.contains("context_switch") {
             differ += 1;
             found += u32::from(verified(&system, &of_others).verdict != Verdict::Holds);
         }
     }
-    assert!(away > 1_000 && differ > 500 && 10 * found > 9 * differ, "{away} away, {found} of {differ} found");
+    assert!(away > 800 && differ > 500 && found == differ, "{away} away, {found} of {differ} found");
 }
 
 /// `holder` has the map in [0, 20) and is preempted at home in [5, 15); `first` waits from 1, `second` from 2, and `urgent` preempts the first in [8, 12).
@@ -135,10 +140,14 @@ fn a_section_elsewhere_than_the_rules_say_is_found() {
     }
     // The first one that waits goes on spinning where `urgent` is done.
     let place = wrong.iter().rposition(|it| it.time == Instant::from_ns(12)).expect("urgent ends");
-    let resumes = Record { task: first, cpu: 1, job: 0, kind: Kind::Resume, value: 0, extra: 0, ..wrong[place] };
+    let resumes =
+        Record { task: first, cpu: 1, job: 0, kind: Kind::Resume, value: 0, extra: 0, ..wrong[place] };
     wrong.insert(place + 1, resumes);
     let found = messages(&system, &wrong, Check::Resource);
-    assert!(found.iter().any(|it| it.contains("holder job 0 does not go on in the place of first")), "{found:?}");
+    assert!(
+        found.iter().any(|it| it.contains("holder job 0 does not go on in the place of first")),
+        "{found:?}"
+    );
 
     // It stands still from 5 to 15, and both spin.
     let mut wrong = records.clone();
@@ -147,7 +156,10 @@ fn a_section_elsewhere_than_the_rules_say_is_found() {
     wrong.retain(|it| !(between(it) && (of_holder(it) || [first, second].contains(&it.task))));
     wrong.retain(|it| !(between(it) && it.cpu == 1));
     let found = messages(&system, &wrong, Check::Resource);
-    assert!(found.iter().any(|it| it.contains("holder job 0 does not go on in the place of first")), "{found:?}");
+    assert!(
+        found.iter().any(|it| it.contains("holder job 0 does not go on in the place of first")),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -155,7 +167,8 @@ fn a_job_elsewhere_without_one_that_waits_there_is_found() {
     let system = four();
     let mut records = simulated(&system, 0);
     let holder = task(&system, "holder");
-    let is_it = |it: &&mut Record| it.task == holder && it.time == Instant::from_ns(0) && it.kind == Kind::Start;
+    let is_it =
+        |it: &&mut Record| it.task == holder && it.time == Instant::from_ns(0) && it.kind == Kind::Start;
     records.iter_mut().filter(is_it).for_each(|it| it.cpu = 1);
     let found = messages(&system, &records, Check::Processor);
     assert!(found.iter().any(|it| it.contains("holder job 0")), "{found:?}");

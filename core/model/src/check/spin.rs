@@ -122,7 +122,9 @@ impl Checker {
                 self.fail(At::new(path, "protocol"), "`mrsp` needs fixed priorities", remedy);
             }
             let word = resource.protocol.word();
-            if (resource.protocol.boosts() || resource.protocol.helps()) && draft.priorities == PriorityAssignment::Audsley {
+            if (resource.protocol.boosts() || resource.protocol.helps())
+                && draft.priorities == PriorityAssignment::Audsley
+            {
                 self.fail_beside(
                     At::new(path, "protocol"),
                     format!("Audsley's search asks a test for each priority, and none knows of `{word}` yet"),

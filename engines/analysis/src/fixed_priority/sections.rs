@@ -147,7 +147,9 @@ impl<'a> Sections<'a> {
                     let by = beside.map(|beside| (beside, beside.section.length));
                     Blocked { by: by.into_iter().chain([(one, length.saturating_add(switches))]).collect() }
                 }
-                SpinsAt::Ceiling if own.is_more_important_than(self.ceilings[&one.section.resource]) => continue,
+                SpinsAt::Ceiling if own.is_more_important_than(self.ceilings[&one.section.resource]) => {
+                    continue;
+                }
                 SpinsAt::Ceiling | SpinsAt::Priority(_) | SpinsAt::Highest => {
                     Blocked { by: vec![(one, wait.saturating_add(length))] }
                 }

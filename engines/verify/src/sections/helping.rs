@@ -93,14 +93,7 @@ impl Verifier {
                 resource.name
             );
             self.resources.all[place].is_told = true;
-            self.job_finding(
-                Class::ModelViolated,
-                Check::Resource,
-                holder.task,
-                holder.job,
-                message,
-                None,
-            );
+            self.job_finding(Class::ModelViolated, Check::Resource, holder.task, holder.job, message, None);
         }
     }
 }
