@@ -191,6 +191,7 @@ fn what_is_explained_is_what_was_proved() {
             blocked += u32::from(explained.terms.iter().any(is_spin));
             shorter += u32::from(!explained.terms.iter().any(is_spin));
         }
+        explanations(&read(&draw_helping(&mut random).concat()));
     }
     assert!(blocked > 300 && shorter > 300, "{blocked} {shorter}");
 }

@@ -130,7 +130,9 @@ pub(crate) fn unbounded(system: &System, cpu: CpuId) -> Option<String> {
         task.cpu != cpu && places.into_iter().any(|place| mine.contains(&place))
     };
     let others: BTreeSet<CpuId> = system.tasks().iter().filter(shares).map(|task| task.cpu).collect();
-    if mine.iter().any(|&place| system.resources()[place].protocol.helps())
+    // Nothing moves where one processor has all users.
+    if !others.is_empty()
+        && mine.iter().any(|&place| system.resources()[place].protocol.helps())
         && let Some(cost) = cost_beside(system, cpu, &others)
     {
         return Some(format!(
