@@ -13,8 +13,14 @@
 //! (`docs/concepts/spin-locks.md` derives where each is paid).
 //!
 //! s the context switch: one may be under way, and one brings the job back that spins where it was preempted. Where the platform
-//! has no costs L_m(c) is c. Sources: `gai01` for waiting and sections that nothing preempts; for a spin priority
-//! below the highest `afshar16`, with the term that [`crate::fixed_priority::sections`] adds to it.
+//! has no costs L_m(c) is c.
+//!
+//! Under the multiprocessor resource sharing protocol (decision 0024) a holder is preempted, and goes on in the place of a job that spins: while a job spins and has
+//! its processor, the first of the queue executes somewhere. So the sum is the same, for a platform without costs; with costs nothing is known.
+//!
+//! Sources: `gai01` for waiting and sections that nothing preempts; for a spin priority
+//! below the highest `afshar16`, with the term that [`crate::fixed_priority::sections`] adds to it; for
+//! helped sections `burns13`.
 
 mod queue;
 
