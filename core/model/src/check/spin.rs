@@ -86,7 +86,7 @@ impl Checker {
         let mut all = task.sections.iter().filter_map(|it| protocol(&it.resource));
         if all.any(Protocol::helps) && task.preemption != Preemption::Preemptive {
             let reason = "a section of `mrsp` goes on on another processor where its job is preempted, and this job cannot be preempted anywhere";
-            self.fail(at.clone(), reason, "let the task be preemptive, or use `protocol = \"msrp\"`");
+            self.fail(at, reason, "let the task be preemptive, or use `protocol = \"msrp\"`");
         }
         let mut own = task.sections.iter().filter_map(|it| protocol(&it.resource));
         let other = own.find(|&own| own != Protocol::Ceiling);
