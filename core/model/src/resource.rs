@@ -35,6 +35,9 @@ pub enum Protocol {
     TaskFair,
     /// The same, but phases of readers and of single writers alternate: a reader waits for one writer at most.
     PhaseFair,
+    /// A spin lock across processors, first in, first out: who waits or holds has the local ceiling of its processor, more important tasks preempt it, and
+    /// a holder that is preempted goes on in the place of a job that spins (the multiprocessor resource sharing protocol).
+    Mrsp,
 }
 
 /// Whether a section changes what its resource guards.
@@ -161,7 +164,7 @@ pub(crate) fn spin_ceiling(tasks: &[Task], resources: &[Resource], cpu: CpuId) -
 
 impl Protocol {
     /// The words of the system file.
-    pub const WORDS: [&'static str; 11] = [
+    pub const WORDS: [&'static str; 12] = [
         "ceiling",
         "msrp",
         "fslm",
@@ -173,9 +176,10 @@ impl Protocol {
         "fmlp-plus",
         "task-fair",
         "phase-fair",
+        "mrsp",
     ];
 
-    const ALL: [Protocol; 11] = [
+    const ALL: [Protocol; 12] = [
         Self::Ceiling,
         Self::Msrp,
         Self::Fslm,
@@ -187,6 +191,7 @@ impl Protocol {
         Self::FmlpPlus,
         Self::TaskFair,
         Self::PhaseFair,
+        Self::Mrsp,
     ];
 
     /// Whether it serialises jobs of several processors.
@@ -198,7 +203,13 @@ impl Protocol {
     /// Whether jobs of several processors spin while they wait for it.
     #[must_use]
     pub const fn spins(self) -> bool {
-        matches!(self, Self::Msrp | Self::Fslm) || self.tells_readers()
+        matches!(self, Self::Msrp | Self::Fslm | Self::Mrsp) || self.tells_readers()
+    }
+
+    /// Whether a job that holds it and is preempted goes on in the place of one that spins for it.
+    #[must_use]
+    pub const fn helps(self) -> bool {
+        matches!(self, Self::Mrsp)
     }
 
     /// Whether jobs that read hold it together.
@@ -247,6 +258,7 @@ impl Protocol {
             Self::FmlpPlus => "fmlp-plus",
             Self::TaskFair => "task-fair",
             Self::PhaseFair => "phase-fair",
+            Self::Mrsp => "mrsp",
         }
     }
 

@@ -131,3 +131,25 @@ fn a_search_for_priorities_beside_a_low_spin_priority_is_refused_at_its_place() 
     let elsewhere = text.replace("name = \"mid\"\ncpu = 0", "name = \"mid\"\ncpu = 1");
     assert!(read(&elsewhere, &[]).is_ok());
 }
+
+/// Local ceilings: fixed priorities, preemptive users, and nothing else across processors beside.
+#[test]
+fn what_helped_sections_need_is_told() {
+    let text =
+        FILE.replace("fslm", "mrsp").replace("[[spin_priority]]\ncpu = 0\npriority = \"ceiling\"\n", "");
+    let with = |text: &str, sets: &[&str]| read(text, sets);
+    let system = with(&text, &[]).expect("it is right");
+    assert!(system.resources()[0].protocol.helps() && system.has_spin_locks());
+    let refused = |text: &str, sets: &[&str], words: &str| {
+        let error = with(text, sets).expect_err(words);
+        assert!(error.contains(words), "{words}: {error}");
+    };
+    let other = format!("{text}[[resource]]\nname = \"log\"\nprotocol = \"msrp\"\n");
+    refused(&other, &[], "`msrp` and `mrsp` are not there in one system yet");
+    refused(&text, &["system.policy=edf"], "`mrsp` needs fixed priorities");
+    refused(&text, &["system.priorities=audsley"], "none knows of `mrsp` yet");
+    let rigid = text.replace("name = \"far\"", "name = \"far\"\npreemption = \"non-preemptive\"");
+    refused(&rigid, &[], "this job cannot be preempted anywhere");
+    let spun = format!("{text}[[spin_priority]]\ncpu = 0\npriority = \"highest\"\n");
+    refused(&spun, &[], "no resource has the protocol `fslm`");
+}

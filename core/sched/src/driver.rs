@@ -34,6 +34,8 @@ pub struct Driver {
     asks_for_modes: bool,
     /// Whether processors hand locks to each other, so that nothing is known of one alone.
     crosses: bool,
+    /// Whether sections may go on on other processors than their jobs'.
+    helps: bool,
     /// What is still to be told of the last change; `None` where there is one mode alone.
     mode_notes: Option<Box<ModeNotes>>,
 }
@@ -61,14 +63,21 @@ impl Driver {
         let here: Vec<ProcessorIndex> = pumps.iter().map(|pump| pump.processor).collect();
         let (asks_for_modes, mode_notes) = (machine.asks_for_modes(), ModeNotes::of(&machine, &here));
         let (modes, has_timers) = (ModeRequests::new(system), pumps.iter().any(|pump| pump.has_timers));
-        let crosses = machine.hands_on();
-        Driver { machine, pumps, groups, modes, has_timers, asks_for_modes, crosses, mode_notes }
+        let (crosses, helps) = (machine.hands_on(), machine.helps());
+        Driver { machine, pumps, groups, modes, has_timers, asks_for_modes, crosses, helps, mode_notes }
     }
 
     /// The machine, to look at.
     #[must_use]
     pub fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// The place of the processor that a task belongs to.
+    #[must_use]
+    pub fn place_of(&self, task: TaskId) -> Option<usize> {
+        let processor = self.machine.home_of(task);
+        self.pumps.iter().position(|pump| pump.processor == processor)
     }
 
     /// Whether a choice is due on a processor.
@@ -240,6 +249,9 @@ impl Driver {
                 pump.ends_here::<_, TIMERS>(&mut self.machine, &mut world, now)?;
             }
         }
+        if self.helps {
+            self.deliver_ends::<W, TIMERS>(worlds, now)?;
+        }
         if self.crosses {
             self.deliver_grants::<W, TIMERS>(worlds, now)?;
         }
@@ -261,11 +273,32 @@ impl Driver {
             pump.is_chosen_here::<_, TIMERS>(&mut self.machine, &mut world, now);
             goes_on &= world.goes_on(now);
         }
+        if self.helps {
+            worlds.place_sections(now);
+            self.ask_when_next(worlds);
+        }
         for place in 0..if MODES { self.pumps.len() } else { 0 } {
             self.tell_dispatch(&mut worlds.one(place), place, now);
         }
         self.groups.iter().for_each(|group| group.share_next(&mut self.pumps));
         Ok(goes_on)
+    }
+
+    /// Tells the processors of jobs whose sections have ended elsewhere in this round.
+    fn deliver_ends<W: Worlds, const TIMERS: bool>(
+        &mut self,
+        worlds: &mut W,
+        now: u64,
+    ) -> Result<(), W::Error> {
+        while let Some(task) = worlds.take_end() {
+            let Some(place) = self.place_of(task) else { continue };
+            let (machine, pump) = (&mut self.machine, &mut self.pumps[place]);
+            if !std::mem::replace(&mut pump.is_in_round, true) {
+                pump.ends_here::<_, TIMERS>(machine, &mut worlds.one(place), now)?;
+            }
+            worlds.one(place).ended_elsewhere(&mut Tell { machine, pump, now }, task)?;
+        }
+        Ok(())
     }
 
     /// Tells the processors of jobs that have been granted a lock by what ended in this round.
@@ -275,10 +308,7 @@ impl Driver {
         now: u64,
     ) -> Result<(), W::Error> {
         while let Some(grant) = worlds.take_grant() {
-            let processor = self.machine.home_of(grant.task);
-            let Some(place) = self.pumps.iter().position(|pump| pump.processor == processor) else {
-                continue;
-            };
+            let Some(place) = self.place_of(grant.task) else { continue };
             let (machine, pump) = (&mut self.machine, &mut self.pumps[place]);
             if !std::mem::replace(&mut pump.is_in_round, true) {
                 pump.ends_here::<_, TIMERS>(machine, &mut worlds.one(place), now)?;

@@ -134,6 +134,11 @@ impl GlobalLocks {
         self.queues.get(resource as usize).is_some_and(|queue| queue.suspends)
     }
 
+    /// Who holds a resource, and behind him those that wait, in their order.
+    pub fn line(&self, resource: u32) -> impl Iterator<Item = TaskId> + '_ {
+        self.queues.get(resource as usize).into_iter().flat_map(|queue| queue.line.iter().map(|it| it.task))
+    }
+
     /// The job of a task asks for a resource: whether it has it. Else it waits behind all others, or behind those that are no less important.
     pub fn request(&mut self, resource: u32, task: TaskId) -> bool {
         let priorities = &self.priorities;

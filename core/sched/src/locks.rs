@@ -22,7 +22,8 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(crate) struct Ceiling {
     pub(crate) node: u32,
-    /// The entities directly below the node that use the resource, or have users of it below them; two at least.
+    /// The entities directly below the node that use the resource, or have users of it below them: two at least, and of a resource whose holders are
+    /// helped one.
     pub(crate) users: Box<[u32]>,
     /// Under fixed priorities the level of the most important of them ([`crate::dispatcher::Layout::level_end`]); under EDF the
     /// shortest of their relative deadlines.
@@ -62,6 +63,8 @@ pub(crate) enum Spins {
     Highest,
     /// At the processor's spin priority.
     AtPriority,
+    /// At the resource's ceiling on the processor, before that priority's tasks. Its holder stands there, too.
+    AtCeiling,
 }
 
 /// The order of jobs whose priority is boosted above all of their processor.
@@ -601,9 +604,15 @@ impl Machine {
     fn spin_standing(&self, entity: u32) -> Option<u64> {
         let leaf = self.leaves.get(entity as usize)?;
         if let Some(lock) = self.locks.resources.get(leaf.spins_for as usize) {
-            let spins_low = lock.spins == Some(Spins::AtPriority);
-            let own = self.locks.spin_at.get(usize::from(leaf.processor)).copied();
-            return Some(own.filter(|_| spins_low).unwrap_or(BEFORE_ALL));
+            let at = match lock.spins {
+                Some(Spins::AtPriority) => self.locks.spin_at.get(usize::from(leaf.processor)).copied(),
+                Some(Spins::AtCeiling) => {
+                    let ceiling = lock.ceilings.iter().find(|ceiling| ceiling.node == leaf.node);
+                    ceiling.map(|ceiling| standing_before(ceiling.at))
+                }
+                Some(Spins::Highest) | None => None,
+            };
+            return Some(at.unwrap_or(BEFORE_ALL));
         }
         if leaf.shares != NONE {
             return Some(BEFORE_ALL);
@@ -632,6 +641,11 @@ impl Machine {
     /// Whether jobs hand some resource to each other: it passes at its unlock, mostly to another processor.
     pub(crate) fn hands_on(&self) -> bool {
         self.locks.resources.iter().any(|lock| lock.spins.is_some() || lock.boost.is_some())
+    }
+
+    /// Whether a job that holds some resource and is preempted goes on in the place of one that spins for it, on another processor.
+    pub(crate) fn helps(&self) -> bool {
+        self.locks.resources.iter().any(|lock| lock.spins == Some(Spins::AtCeiling))
     }
 
     /// The processor that a task belongs to.

@@ -76,6 +76,15 @@ pub trait World {
         let _ = (now, grant);
     }
 
+    /// A section of one of this processor's jobs has ended, which went on elsewhere ([`Worlds::take_end`]).
+    ///
+    /// # Errors
+    /// Where the run cannot go on.
+    fn ended_elsewhere(&mut self, tell: &mut Tell<'_>, task: TaskId) -> Result<(), Self::Error> {
+        let _ = (tell, task);
+        Ok(())
+    }
+
     /// Carries the choice out: the processor is given to the chosen job.
     fn carry_out(&mut self, now: u64, choice: Choice<'_>);
 
@@ -121,6 +130,17 @@ pub trait Worlds {
     /// The next of the locks that jobs have let go of in this round and others have got by that.
     fn take_grant(&mut self) -> Option<Grant> {
         None
+    }
+
+    /// The next of the jobs whose section has ended in this round on another processor than their own (decision 0024).
+    fn take_end(&mut self) -> Option<TaskId> {
+        None
+    }
+
+    /// All choices of a round were carried out: sections whose jobs are not chosen go on in the place of jobs that spin. Only where the machine's
+    /// resources have such a protocol.
+    fn place_sections(&mut self, now: u64) {
+        let _ = now;
     }
 
     /// One of them.

@@ -48,7 +48,8 @@ pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
             None => spin_locks::unbounded(system, cpu).or_else(|| inversion(system, cpu))?,
         }
     };
-    let can = if system.first_boosting().is_some() { "simulated" } else { "simulated and run" };
+    let helps = system.resources().iter().any(|resource| resource.protocol.helps());
+    let can = if system.first_boosting().is_some() || helps { "simulated" } else { "simulated and run" };
     Some(format!(
         "no test knows of `resource.{resource}` on CPU {}: blocking by sections is bounded for preemptive tasks under fixed priorities and EDF, \
          {beside}; the file can be {can}",

@@ -323,6 +323,11 @@ impl CpuModel {
         self.tasks.iter().any(|task| task.lock_waits > 0)
     }
 
+    /// Whether sections of a task may go on on other processors.
+    pub(crate) fn helps(&self) -> bool {
+        self.tasks.iter().flat_map(|task| &task.sections).any(|held| held.protocol.helps())
+    }
+
     /// Whether jobs of a task hold spin locks, which jobs of other processors use as well.
     #[must_use]
     pub fn has_spin_locks(&self) -> bool {
@@ -382,6 +387,12 @@ pub(crate) struct Costs {
 }
 
 impl CpuTask {
+    /// How much of a job may be executed on other processors, ns.
+    pub(crate) fn may_go_away(&self) -> u64 {
+        let sections = self.sections.iter().filter(|held| held.protocol.helps());
+        sections.fold(0, |sum: u64, held| sum.saturating_add(held.length))
+    }
+
     /// The events of a device as the jobs of a task in the queue of a server.
     fn of_device(
         system: &System,

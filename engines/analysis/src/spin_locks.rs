@@ -13,8 +13,14 @@
 //! (`docs/concepts/spin-locks.md` derives where each is paid).
 //!
 //! s the context switch: one may be under way, and one brings the job back that spins where it was preempted. Where the platform
-//! has no costs L_m(c) is c. Sources: `gai01` for waiting and sections that nothing preempts; for a spin priority
-//! below the highest `afshar16`, with the term that [`crate::fixed_priority::sections`] adds to it.
+//! has no costs L_m(c) is c.
+//!
+//! Under the multiprocessor resource sharing protocol (decision 0024) a holder is preempted, and goes on in the place of a job that spins: while a job spins and has
+//! its processor, the first of the queue executes somewhere. So the sum is the same, for a platform without costs; with costs nothing is known.
+//!
+//! Sources: `gai01` for waiting and sections that nothing preempts; for a spin priority
+//! below the highest `afshar16`, with the term that [`crate::fixed_priority::sections`] adds to it; for
+//! helped sections `burns13`.
 
 mod queue;
 
@@ -33,6 +39,8 @@ pub(crate) enum SpinsAt {
     Highest,
     /// At this priority: who is more important preempts them.
     Priority(horolog_model::Priority),
+    /// At the resource's ceiling on the processor, where they also hold it: who is more important preempts them.
+    Ceiling,
 }
 
 /// How long requests of one processor wait at most, by the place of the resource and what they do with it.
@@ -97,6 +105,7 @@ impl Spinning {
 fn spins_at(system: &System, cpu: CpuId, resource: usize) -> SpinsAt {
     let priority = match system.resources()[resource].protocol {
         Protocol::Fslm => system.spin_priority(cpu),
+        Protocol::Mrsp => return SpinsAt::Ceiling,
         Protocol::Msrp
         | Protocol::Ceiling
         | Protocol::NonPreemptive
@@ -127,6 +136,15 @@ pub(crate) fn unbounded(system: &System, cpu: CpuId) -> Option<String> {
         task.cpu != cpu && places.into_iter().any(|place| mine.contains(&place))
     };
     let others: BTreeSet<CpuId> = system.tasks().iter().filter(shares).map(|task| task.cpu).collect();
+    // Nothing moves where one processor has all users.
+    if !others.is_empty()
+        && mine.iter().any(|&place| system.resources()[place].protocol.helps())
+        && let Some(cost) = cost_beside(system, cpu, &others)
+    {
+        return Some(format!(
+            "not with `protocol = \"mrsp\"` beside {cost}: how often a section goes on on another processor, and pays for that, is not known"
+        ));
+    }
     others.into_iter().find_map(|other| {
         if let Some((_, server)) = system.servers_on(other).next() {
             return Some(format!("not beside the server `{}` on CPU {}", server.name, other.0));
@@ -135,6 +153,20 @@ pub(crate) fn unbounded(system: &System, cpu: CpuId) -> Option<String> {
         let (_, rigid) = system.tasks_on(other).find(|(_, task)| is_rigid(task))?;
         Some(format!("not beside `{}` on CPU {}, which cannot be preempted anywhere", rigid.name, other.0))
     })
+}
+
+/// What the kernel takes on some of these processors, in words.
+fn cost_beside(system: &System, cpu: CpuId, others: &BTreeSet<CpuId>) -> Option<String> {
+    let platform = system.platform();
+    if !platform.context_switch_cost().is_zero() {
+        return Some("the cost of context switches".to_owned());
+    }
+    if !platform.timer_interrupt_cost().is_zero() {
+        return Some("the cost of timer interrupts".to_owned());
+    }
+    let takes = |load: &&horolog_model::Interference| load.cpu == cpu || others.contains(&load.cpu);
+    let load = system.interferences().iter().find(takes)?;
+    Some(format!("the load `{}` on CPU {}", load.name, load.cpu.0))
 }
 
 /// So many steps towards the end of a section are tried.

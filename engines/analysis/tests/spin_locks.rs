@@ -147,3 +147,59 @@ fn each_cost_of_locking_makes_each_section_longer() {
         }
     }
 }
+
+/// Under local ceilings nothing on the map blocks who is above all of its users.
+#[test]
+fn a_helped_section_blocks_up_to_its_local_ceiling() {
+    let analysis = analyze(&three("mrsp", "", ""), &Options::default()).unwrap();
+    // fast: the local section of middle; middle: nothing. user and slow as under msrp.
+    let cpu_0 = [(3, 5), (0, 7), (15, 2 * 2 + 5 + 15 + 30), (0, 2 + 5 + 30 + 21 + 2)];
+    let others = [(0, 20 + 9 + 9), (0, 20 + 10)];
+    assert_eq!(found(&analysis), ms(&[&cpu_0[..], &others[..]].concat()));
+    let tests: Vec<_> = analysis.tasks.iter().map(|task| (task.test, task.source, task.exact)).collect();
+    assert!(tests.iter().all(|test| *test == ("fp-mrsp", "burns13", false)), "{tests:?}");
+    assert!(analysis.tasks.iter().all(|task| task.verdict == Verdict::Meets));
+}
+
+#[test]
+fn what_moves_of_helped_sections_cost_is_not_known() {
+    let unknown = |platform: &str, words: &str| {
+        let analysis = analyze(&three("mrsp", "", platform), &Options::default()).unwrap();
+        assert!(
+            analysis.tasks.iter().all(|task| task.verdict == Verdict::Unknown && task.response.is_none())
+        );
+        let said = format!("{:?} {:?}", analysis.notes, analysis.reasons);
+        assert!(said.contains(words), "{said}");
+    };
+    unknown(
+        "context_switch = \"1 ns\"\n",
+        "not with `protocol = \\\"mrsp\\\"` beside the cost of context switches",
+    );
+    unknown("timer_interrupt = \"1 ns\"\n", "beside the cost of timer interrupts");
+    // Of one processor alone nothing moves.
+    let mut text = "[system]\nname = \"s\"\n[platform]\ncpus = 1\ncontext_switch = \"1 ns\"\n[[resource]]\nname = \"map\"\nprotocol = \"mrsp\"\n".to_owned();
+    text += &task("a", 0, 5, (50, 2), &[("map", 0, 1)]);
+    text += &task("b", 0, 3, (50, 4), &[("map", 0, 3)]);
+    let analysis = analyze(&read(&text), &Options::default()).unwrap();
+    // A switch that is under way counts with what blocks.
+    assert_eq!(found(&analysis)[0], (3 * MS + 1, 5 * MS + 3));
+}
+
+/// More work than the processor has time for is no miss where sections may go on on another one.
+#[test]
+fn what_may_go_away_is_no_overload() {
+    let text = |length: u64| {
+        "[system]\nname = \"s\"\n[platform]\ncpus = 2\n[[resource]]\nname = \"map\"\nprotocol = \"mrsp\"\n"
+            .to_owned()
+            + &task("above", 0, 9, (10, 6), &[])
+            + &task("holder", 0, 5, (10, 5), &[("map", 0, length)])
+            + &task("waits", 1, 5, (10, 1), &[("map", 0, 1)])
+    };
+    for (length, verdict) in [(1, Verdict::Unknown), (2, Verdict::Unknown)] {
+        let analysis = analyze(&read(&text(length)), &Options::default()).unwrap();
+        assert_eq!(analysis.tasks[1].verdict, verdict, "{length}");
+    }
+    // What stays at home is too much.
+    let more = text(1).replacen("wcet = \"6 ms\"", "wcet = \"7 ms\"", 1);
+    assert_eq!(analyze(&read(&more), &Options::default()).unwrap().tasks[1].verdict, Verdict::Misses);
+}

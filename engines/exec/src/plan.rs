@@ -277,6 +277,14 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
             "resource.{name}: tasks of {users} cpus share it, and a run has room for {most} in its queue; split it, or simulate the system"
         )));
     }
+    if let Some(resource) = system.resources().iter().find(|resource| resource.protocol.helps()) {
+        return Err(ExecError::at(
+            format!("resource.{}.protocol", resource.name),
+            "under `mrsp` a section goes on on another processor as soon as its own one chooses a more important job, and comes back with the next choice; here \
+             each processor's agent decides of its own threads alone, and knows no other one's choice",
+            "use `protocol = \"msrp\"` or `\"fslm\"`, or simulate the system",
+        ));
+    }
     let acts = |task: &&Task| matches!(task.overrun, OverrunPolicy::Demote | OverrunPolicy::Stop);
     if let Some(task) = system.tasks().iter().find(|task| acts(task) && !task.sections.is_empty()) {
         return Err(ExecError::at(

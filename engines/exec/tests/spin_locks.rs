@@ -220,3 +220,14 @@ fn a_job_that_sleeps_lets_no_two_into_a_section() {
         run_beside_each_other(protocol, [doing(0, 500, 1_000), doing(0, 900, 200), quick]);
     }
 }
+
+/// A section would have to move to another processor's agent as soon as a choice changes.
+#[test]
+fn helped_sections_are_refused_by_name() {
+    let text = "[system]\nname = \"helped\"\n[[resource]]\nname = \"map\"\nprotocol = \"mrsp\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\n\
+                wcet = \"1 ms\"\npriority = 5\n[[task.section]]\nresource = \"map\"\nfrom = \"0 ms\"\nlength = \"1 ms\"\n";
+    let error = horolog_exec::run(&read(text), &RunOptions::for_span(ms(10))).expect_err("it is refused");
+    let said = error.to_string();
+    assert!(error.is_bad_input() && said.contains("resource.map.protocol"), "{said}");
+    assert!(said.contains("simulate the system") && said.contains("no other one's choice"), "{said}");
+}

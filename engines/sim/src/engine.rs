@@ -7,6 +7,7 @@
 
 use crate::backlog::Backlog;
 use crate::error::Reason;
+use crate::helping::Helping;
 use crate::in_segment::InSegment;
 use crate::lane::{Lane, NEVER, NONE};
 use crate::sections::Sections;
@@ -89,6 +90,8 @@ pub(crate) struct Core<'a, S, K> {
     /// Who holds spin locks across processors, and who has got one in this round.
     pub(crate) globals: GlobalLocks,
     pub(crate) grants: VecDeque<Grant>,
+    /// Where sections may go on on other processors than their jobs'.
+    pub(crate) helping: Option<Box<Helping>>,
     /// The segments that the jobs of each task are in; empty where none may execute longer than its wcet.
     segments: Vec<InSegment>,
     has_segment_budgets: bool,
@@ -161,6 +164,7 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             sections: Sections::of(system),
             globals: GlobalLocks::new(system),
             grants: VecDeque::with_capacity(system.tasks().len()),
+            helping: Helping::of(system, &lanes).map(Box::new),
             has_sections: system.tasks().iter().any(|task| !task.sections.is_empty()),
             has_segment_budgets: !segments.is_empty(),
             segments,
@@ -366,6 +370,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     #[inline(always)]
     pub(crate) fn segment_ends(&mut self, tell: &mut Tell<'_>, lane: &mut Lane, now: u64) {
         let task = lane.running;
+        if self.helping.is_some() && self.ends_away(lane, task, now) {
+            return;
+        }
         if self.has_sections && self.pass_borders(tell, lane, task, now) {
             return;
         }
@@ -390,7 +397,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
         let told = tell.completion(TaskId(task));
         debug_assert_eq!(told, Ok(()));
-        lane.running = NONE;
+        (lane.running, lane.chosen) = (NONE, NONE);
         lane.finish = NEVER;
         self.complete(lane, task, now);
     }
@@ -484,6 +491,11 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     /// Gives the processor to the task that was chosen.
     #[inline(always)]
     pub(crate) fn carry_out(&mut self, lane: &mut Lane, next: u32, now: u64) {
+        if self.helping.is_some() {
+            // Who gets the processor depends on the choices of all.
+            (lane.chosen, lane.is_chosen_anew) = (next, true);
+            return;
+        }
         let previous = lane.running;
         if next != previous || lane.at_point.is_some() {
             if previous != NONE {
@@ -498,7 +510,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
 
     /// The job that had the processor loses it, or passes a preemption point.
     #[inline(always)]
-    fn leave(&mut self, lane: &mut Lane, previous: u32, next: u32, now: u64) {
+    pub(crate) fn leave(&mut self, lane: &mut Lane, previous: u32, next: u32, now: u64) {
         let displaced = previous != next;
         let run = &mut self.tasks[previous as usize];
         let job = run.oldest;
@@ -512,14 +524,15 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         } else {
             run.preemptions += 1;
             if !run.spins {
-                run.remaining = lane.finish - now;
+                // What the kernel still takes is none of it.
+                run.remaining = lane.finish.saturating_sub(now.max(lane.kernel_until));
             }
             self.emit(lane, now, Kind::Preempt, previous, job, 0, 0);
         }
     }
 
     #[inline(always)]
-    fn switch_to(&mut self, lane: &mut Lane, next: u32, now: u64) {
+    pub(crate) fn switch_to(&mut self, lane: &mut Lane, next: u32, now: u64) {
         lane.running = next;
         if next == NONE {
             lane.finish = NEVER;
@@ -529,7 +542,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         if lane.on_cpu != next {
             run.switch_ins += 1;
             // Once the switch is through, whatever was released meanwhile has its turn.
-            lane.kernel_until = now.saturating_add(self.switch_cost);
+            lane.kernel_until = lane.kernel_until.max(now).saturating_add(self.switch_cost);
         }
         let kind = if run.started {
             Kind::Resume
@@ -580,7 +593,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
                 self.emit(lane, now, Kind::Enforcement, task, job, 0, action.number());
             }
             OverrunAction::Stop => {
-                (lane.running, lane.finish, lane.at_point) = (NONE, NEVER, None);
+                (lane.running, lane.chosen, lane.finish, lane.at_point) = (NONE, NONE, NEVER, None);
                 let run = &mut self.tasks[task as usize];
                 run.started = false;
                 while run.backlog.len() > 0 {
@@ -591,7 +604,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
                 self.emit(lane, now, Kind::Enforcement, task, job, 0, action.number());
             }
             OverrunAction::Drop => {
-                (lane.running, lane.finish, lane.at_point) = (NONE, NEVER, None);
+                (lane.running, lane.chosen, lane.finish, lane.at_point) = (NONE, NONE, NEVER, None);
                 self.drop_job(lane, task, now);
             }
         }

@@ -20,6 +20,8 @@ pub(crate) struct Interrupt {
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
     pub(crate) processor: ProcessorIndex,
+    /// Its place among the processors of the simulation.
+    pub(crate) place: usize,
     pub(crate) cpu: u16,
     /// Its tasks in the order of their ids.
     pub(crate) tasks: Vec<u32>,
@@ -27,6 +29,11 @@ pub(crate) struct Lane {
     pub(crate) notices: Earliest,
     /// The task whose job has the processor, or [`NONE`] when idle or between jobs.
     pub(crate) running: u32,
+    /// Where sections may go on elsewhere: the task that was chosen last and is not done, which `running` is not while it spins and a section
+    /// goes on in its place. Whether that choice was made in this round, and who gets the processor.
+    pub(crate) chosen: u32,
+    pub(crate) is_chosen_anew: bool,
+    pub(crate) placed: u32,
     /// The task that had the processor after the last choice, or [`NONE`] for idle.
     pub(crate) on_cpu: u32,
     /// Until when the kernel itself has the processor.
@@ -67,7 +74,11 @@ impl Lane {
                 cpu: cpu.0 as u16,
                 notices: Earliest::new(tasks.len()),
                 tasks,
+                place: 0,
                 running: NONE,
+                chosen: NONE,
+                is_chosen_anew: false,
+                placed: NONE,
                 on_cpu: NONE,
                 kernel_until: 0,
                 finish: NEVER,
@@ -82,7 +93,8 @@ impl Lane {
         used.extend(system.clusters().iter().flat_map(|cluster| &cluster.cpus));
         used.sort_unstable();
         used.dedup();
-        used.into_iter().filter_map(|cpu| Some((platform.cpus.index_of(cpu)?, cpu))).map(lane).collect()
+        let lanes = used.into_iter().filter_map(|cpu| Some((platform.cpus.index_of(cpu)?, cpu))).map(lane);
+        lanes.enumerate().map(|(place, lane)| Lane { place, ..lane }).collect()
     }
 
     /// When something happens next.

@@ -42,7 +42,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
                         // It asks again once it has the processor.
                         self.sections[task as usize].put_back();
                         self.tasks[task as usize].remaining = 0;
-                        (lane.running, lane.finish) = (NONE, NEVER);
+                        (lane.running, lane.chosen, lane.finish) = (NONE, NONE, NEVER);
                         self.emit(lane, now, Kind::Suspend, task, job, resource.into(), OF_RESOURCE);
                         return true;
                     }
@@ -110,7 +110,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     }
 
     /// A job lets go of a resource; who waited for it, or for another one that was free, asks again.
-    fn unlock(&mut self, tell: &mut Tell<'_>, lane: &Lane, task: u32, resource: u32, now: u64) {
+    pub(crate) fn unlock(&mut self, tell: &mut Tell<'_>, lane: &Lane, task: u32, resource: u32, now: u64) {
         let woken = tell.unlock(TaskId(task), resource);
         debug_assert!(woken.is_ok());
         let value = resource.into();

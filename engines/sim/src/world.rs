@@ -68,6 +68,11 @@ impl<S: Source, K: Sink> World for Simulated<'_, '_, S, K> {
         self.core.granted(self.lane, now, grant);
     }
 
+    fn ended_elsewhere(&mut self, tell: &mut Tell<'_>, task: TaskId) -> Result<(), Reason> {
+        self.core.ended_elsewhere(tell, self.lane, task.0);
+        Ok(())
+    }
+
     #[inline(always)]
     fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
         let next = choice.task.map_or(NONE, |task| task.0);
@@ -108,6 +113,14 @@ impl<'a, S: Source, K: Sink> Worlds for Simulation<'_, 'a, S, K> {
 
     fn take_grant(&mut self) -> Option<Grant> {
         self.core.take_grant()
+    }
+
+    fn take_end(&mut self) -> Option<TaskId> {
+        self.core.take_end()
+    }
+
+    fn place_sections(&mut self, now: u64) {
+        self.core.place_sections(self.lanes, now);
     }
 
     #[inline(always)]
@@ -166,6 +179,11 @@ pub(crate) fn run<W: Run>(driver: &mut Driver, world: &mut W) -> Result<(End, u6
     }
     for place in (0..world.places()).filter(|_| end.0 == End::Horizon) {
         world.ends_with_horizon(place, &mut driver.tell(place, end.1))?;
+    }
+    while let Some(task) = world.take_end() {
+        if let Some(place) = driver.place_of(task) {
+            world.one(place).ended_elsewhere(&mut driver.tell(place, end.1), task)?;
+        }
     }
     Ok(end)
 }

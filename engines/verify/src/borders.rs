@@ -81,7 +81,7 @@ impl Verifier {
             job.border += 1;
         } else {
             // Only because it ends now.
-            let _ = job.closes_at.get_or_insert((now, place));
+            let _ = job.closes_at.get_or_insert((now, place, executed));
         }
     }
 
@@ -90,7 +90,15 @@ impl Verifier {
         if self.resources.borders[task].all.is_empty() || self.drivers.has_any() {
             return;
         }
-        if let Some((_, place)) = job.closes_at.filter(|(at, _)| *at != self.now) {
+        // Where it ended on another processor, the job is done once its own one has chosen it.
+        let has_gone_on = |&(at, place, executed): &(u64, usize, u64)| match self.may_end_elsewhere(place) {
+            true => {
+                let now = job.executed.saturating_sub(job.interrupted);
+                now > executed.saturating_add(self.slack_of(cpu, job))
+            }
+            false => at != self.now,
+        };
+        if let Some((_, place, _)) = job.closes_at.filter(has_gone_on) {
             self.border_finding(
                 task,
                 job.number,

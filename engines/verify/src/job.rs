@@ -128,7 +128,7 @@ pub(crate) struct Job {
     pub(crate) cut_short: bool,
     /// How many borders of its sections it has passed, and when it unlocked first without being at one: where it ends.
     pub(crate) border: usize,
-    pub(crate) closes_at: Option<(u64, usize)>,
+    pub(crate) closes_at: Option<(u64, usize, u64)>,
     /// The resource that it has come to and waited for, and does not hold yet.
     pub(crate) asks_for: Option<usize>,
     /// Since when it sleeps, where a record of its own says so.

@@ -40,7 +40,7 @@ impl Verifier {
         let top = self.most_important(cpu);
         let found = top.and_then(|top| {
             let waiting = (top, self.tasks[top].pending.front()?.number);
-            match self.cpus[cpu].occupant {
+            match self.chosen_on(cpu) {
                 // In a tree the decisions are made again instead: who is more important hangs on every budget.
                 Occupant::Task(_) if self.model.is_tree(cpu) => None,
                 Occupant::Task(running) => self.disorder(cpu, running, top, (from, to)),

@@ -5,6 +5,7 @@
 //! job that has not begun may be kept back by what another one holds. Nothing of the scheduling machine is used.
 
 mod hand_over;
+mod helping;
 mod readers;
 
 use crate::again::plan::What;
@@ -52,6 +53,8 @@ struct Resource {
     is_known: bool,
     /// Since when no job holds it.
     free_since: u64,
+    /// Whether a finding says where its present holder does not execute and should.
+    is_told: bool,
     /// Whose turn it is since then, where it is handed to a job that is suspended, and that one has not been woken yet.
     handed: Option<usize>,
 }
@@ -177,6 +180,7 @@ impl Resources {
                 waiting: VecDeque::new(),
                 is_known: true,
                 free_since: 0,
+                is_told: false,
                 handed: None,
             }
         });
@@ -314,6 +318,7 @@ impl Verifier {
         self.resources.locks += 1;
         let order = self.resources.locks;
         let resource = &mut self.resources.all[place];
+        resource.is_told = false;
         let before = resource.take(Holder { task, job: record.job, since: now, so_far, order });
         let free_since =
             if std::mem::replace(&mut resource.is_known, true) { resource.free_since } else { now };
@@ -451,10 +456,16 @@ impl Verifier {
         }
         let cpu = self.model.tasks[task].cpu;
         let is_here = |other: usize| other != task && self.model.tasks[other].cpu == cpu;
-        let holders = self.resources.all.iter().filter(|resource| resource.protocol.spins());
-        let holder = holders.flat_map(|resource| &resource.holders).map(|holder| holder.task);
-        let spins =
-            (0..self.resources.spinning.len()).filter(|&other| self.resources.spinning[other].is_some());
+        // Under local ceilings a more important job may ask for another resource meanwhile.
+        let is_alone_there = self.resources.all[place].protocol.helps();
+        let counts = |other: usize| {
+            let protocol = self.resources.all[other].protocol;
+            protocol.spins() && (other == place || !is_alone_there && !protocol.helps())
+        };
+        let holders = (0..self.resources.all.len()).filter(|&other| counts(other));
+        let holder = holders.flat_map(|place| &self.resources.all[place].holders).map(|holder| holder.task);
+        let spins = (0..self.resources.spinning.len())
+            .filter(|&other| self.resources.spinning[other].is_some_and(|it| counts(it.place)));
         if let Some(other) = holder.chain(spins).find(|&other| is_here(other)) {
             let message = format!(
                 "{} job {} asks for {} while {} of the same CPU waits for a spin lock or holds one",
@@ -617,6 +628,7 @@ impl Verifier {
             Protocol::TaskFair | Protocol::PhaseFair => Some(i64::MAX),
             // Its priority is boosted above all.
             Protocol::Mpcp | Protocol::FmlpPlus => Some(i64::MAX),
+            Protocol::Mrsp => Some(self.local_ceiling(resource, task)),
             Protocol::Inheritance => {
                 resource.waiting.iter().map(|waiting| self.model.tasks[waiting.task].priority).max()
             }
@@ -627,6 +639,11 @@ impl Verifier {
         match self.resources.spinning[task].map(|spinning| self.resources.all[spinning.place].protocol) {
             Some(Protocol::Fslm) => lifted.max(self.resources.spin_priorities[task]),
             Some(Protocol::Msrp | Protocol::TaskFair | Protocol::PhaseFair) => i64::MAX,
+            Some(Protocol::Mrsp) => {
+                let place = self.resources.spinning[task].map(|spinning| spinning.place);
+                let ceiling = place.map(|place| self.local_ceiling(&self.resources.all[place], task));
+                ceiling.map_or(lifted, |ceiling| ceiling.max(lifted))
+            }
             // The others do not spin.
             Some(_) | None => lifted,
         }
@@ -692,6 +709,8 @@ impl Verifier {
                 Protocol::TaskFair | Protocol::PhaseFair => self.resources.is_held_by(resource, running),
                 Protocol::Mpcp | Protocol::FmlpPlus => holder == running,
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
+                // No job below a server holds one.
+                Protocol::Mrsp => false,
             }
         })
     }
@@ -721,7 +740,7 @@ impl Verifier {
                 Protocol::NonPreemptive => is_held,
                 // Under EDF nothing is held by these.
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
-                Protocol::Mpcp | Protocol::FmlpPlus => false,
+                Protocol::Mpcp | Protocol::FmlpPlus | Protocol::Mrsp => false,
                 // What other processors hold keeps nothing back here; who waits for it does.
                 Protocol::Msrp | Protocol::Fslm | Protocol::TaskFair | Protocol::PhaseFair => {
                     resource.holders.iter().any(|holder| is_beside(holder.task)) || spins(place)

@@ -293,7 +293,8 @@ impl Verifier {
     fn who_has(&self, decisions: &Decisions, wanted: Option<TaskId>) -> Occupant {
         let processor = &self.cpus[decisions.place];
         // Who is taken for the one that has it is not known to.
-        let occupant = if processor.hidden.is_open() { Occupant::Unknown } else { processor.occupant };
+        let occupant =
+            if processor.hidden.is_open() { Occupant::Unknown } else { self.chosen_on(decisions.place) };
         match (occupant, wanted) {
             (Occupant::Unknown, _) => decisions.told_of().map_or(Occupant::Unknown, Occupant::Task),
             // A job that a mode has dropped, and that its thread goes on with below everybody, takes nothing from anybody.

@@ -213,6 +213,9 @@ impl Verifier {
         if time > self.now && !self.links.is_empty() {
             self.judge_latches(time);
         }
+        if time > self.now {
+            self.check_helping();
+        }
         self.now = self.now.max(time);
         if !self.decisions.is_empty() {
             self.replay_decisions(record);
@@ -250,11 +253,13 @@ impl Verifier {
             self.order_finding(record, &format!("it names task {task}, which the system does not have"));
             return;
         }
-        let cpu = self.model.tasks[task].cpu;
+        let away = self.place_away(record, task);
+        let cpu = away.unwrap_or(self.model.tasks[task].cpu);
         self.advance(cpu, self.now);
         self.hold_against_the_kernel(record, task, cpu);
         // Who tells of a job that an application had elsewhere is the kernel, at its switches alone.
-        if !self.model.foreign || matches!(record.kind, Kind::Start | Kind::Resume) {
+        let is_told = !self.model.foreign || matches!(record.kind, Kind::Start | Kind::Resume);
+        if is_told && away.is_none() {
             self.check_processor(record, task, cpu);
         }
         if matches!(record.kind, Kind::Start | Kind::Resume) {
@@ -281,20 +286,6 @@ impl Verifier {
             Kind::Skip => self.skip(record, task),
             Kind::Enforcement => self.enforce(record, task, cpu),
             _ => {}
-        }
-    }
-
-    fn check_processor(&mut self, record: &Record, task: usize, cpu: usize) {
-        self.report.apply(Check::Processor);
-        let expected = self.model.cpus[cpu];
-        if u32::from(record.cpu) != expected {
-            let name = self.model.tasks[task].name.clone();
-            let (does, number) = (record.kind.name(), record.cpu);
-            let message = format!(
-                "{name} job {}: its {does} is of CPU {number}, its processor is CPU {expected}",
-                record.job
-            );
-            self.job_finding(Class::ModelViolated, Check::Processor, task, record.job, message, None);
         }
     }
 
@@ -533,6 +524,9 @@ impl Verifier {
     /// Closes the verification: recording ended at `end`.
     #[must_use]
     pub fn finish(mut self, end: u64, damage: Option<Damage>, mut notes: Vec<String>) -> Verification {
+        if end > self.now {
+            self.check_helping();
+        }
         self.now = self.now.max(end);
         for cpu in 0..self.cpus.len() {
             self.advance(cpu, self.now);

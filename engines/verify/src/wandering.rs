@@ -7,6 +7,21 @@ use crate::verifier::Verifier;
 use horolog_trace::Record;
 
 impl Verifier {
+    /// A record of a job is of its own processor.
+    pub(crate) fn check_processor(&mut self, record: &Record, task: usize, cpu: usize) {
+        self.report.apply(Check::Processor);
+        let expected = self.model.cpus[cpu];
+        if u32::from(record.cpu) != expected {
+            let name = self.model.tasks[task].name.clone();
+            let (does, number) = (record.kind.name(), record.cpu);
+            let message = format!(
+                "{name} job {}: its {does} is of CPU {number}, its processor is CPU {expected}",
+                record.job
+            );
+            self.job_finding(Class::ModelViolated, Check::Processor, task, record.job, message, None);
+        }
+    }
+
     /// The kernel gives a processor of the system to a thread: one with a job under way may only get its task's. Threads that the kernel
     /// serves as reservations go where it likes, and of what it alone tells of the jobs are judged by their own records.
     pub(crate) fn check_wandering(&mut self, record: &Record, cpu: usize) {

@@ -3,8 +3,8 @@
 use super::forest::{Above, Forest};
 use super::{At, Checker};
 use crate::{
-    CpuId, Draft, OverrunPolicy, Policy, Priority, PriorityAssignment, Protocol, SpinLevel, Task, path,
-    resource,
+    CpuId, Draft, OverrunPolicy, Policy, Preemption, Priority, PriorityAssignment, Protocol, SpinLevel, Task,
+    path, resource,
 };
 use std::collections::BTreeMap;
 
@@ -83,6 +83,11 @@ impl Checker {
                 vec![(at.to_string(), "the sections".to_owned())],
             );
         }
+        let mut all = task.sections.iter().filter_map(|it| protocol(&it.resource));
+        if all.any(Protocol::helps) && task.preemption != Preemption::Preemptive {
+            let reason = "a section of `mrsp` goes on on another processor where its job is preempted, and this job cannot be preempted anywhere";
+            self.fail(at, reason, "let the task be preemptive, or use `protocol = \"msrp\"`");
+        }
         let mut own = task.sections.iter().filter_map(|it| protocol(&it.resource));
         let other = own.find(|&own| own != Protocol::Ceiling);
         if let Some(other) = other
@@ -112,8 +117,14 @@ impl Checker {
                 let reason = "`fslm` spins at a priority, and under EDF nothing has one";
                 self.fail(At::new(path, "protocol"), reason, "use `protocol = \"msrp\"`");
             }
+            if resource.protocol.helps() && draft.policy != Policy::FixedPriority {
+                let remedy = "use `protocol = \"msrp\"`, or `policy = \"fixed-priority\"`";
+                self.fail(At::new(path, "protocol"), "`mrsp` needs fixed priorities", remedy);
+            }
             let word = resource.protocol.word();
-            if resource.protocol.boosts() && draft.priorities == PriorityAssignment::Audsley {
+            if (resource.protocol.boosts() || resource.protocol.helps())
+                && draft.priorities == PriorityAssignment::Audsley
+            {
                 self.fail_beside(
                     At::new(path, "protocol"),
                     format!("Audsley's search asks a test for each priority, and none knows of `{word}` yet"),
@@ -143,13 +154,14 @@ impl Checker {
         }
     }
 
-    /// No rule says who comes first of two that hold resources of `mpcp` and of another protocol across processors.
+    /// No rule says who comes first of two that hold resources of `mpcp`, `fmlp-plus` or `mrsp` and of another protocol across processors.
     fn one_kind_across_processors(&mut self, forest: &Forest<'_>) {
         let (resources, paths) = (&forest.draft.resources, &forest.paths.resources);
         let mut global = resources.iter().zip(paths).filter(|(it, _)| it.protocol.is_global());
         let Some((first, place)) = global.next() else { return };
         let is_other = |it: &&crate::Resource| {
-            it.protocol != first.protocol && (it.protocol.boosts() || first.protocol.boosts())
+            let is_alone = |protocol: Protocol| protocol.boosts() || protocol.helps();
+            it.protocol != first.protocol && (is_alone(it.protocol) || is_alone(first.protocol))
         };
         for (resource, path) in global.filter(|(it, _)| is_other(it)) {
             let (word, first) = (resource.protocol.word(), first.protocol.word());

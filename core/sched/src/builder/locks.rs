@@ -61,7 +61,9 @@ impl MachineBuilder<'_> {
         let orders = |node: u32| {
             matches!(self.nodes[node as usize].spec.policy, NodePolicy::FixedPriority | NodePolicy::Edf)
         };
-        let ceilings = below.into_iter().filter(|(node, users)| users.len() > 1 && orders(*node));
+        // A ceiling across processors is there for the wait, too, also where a processor has one user alone.
+        let fewest = if resource.protocol.helps() { 1 } else { 2 };
+        let ceilings = below.into_iter().filter(|(node, users)| users.len() >= fewest && orders(*node));
         let ceiling =
             |(node, users): (u32, BTreeSet<u32>)| Ceiling { node, users: users.into_iter().collect(), at: 0 };
         Resource {
@@ -69,7 +71,7 @@ impl MachineBuilder<'_> {
             holder: NONE,
             waiting: VecDeque::with_capacity(users.len()),
             ceilings: match resource.protocol {
-                Protocol::Ceiling => ceilings.map(ceiling).collect(),
+                Protocol::Ceiling | Protocol::Mrsp => ceilings.map(ceiling).collect(),
                 Protocol::Msrp
                 | Protocol::Fslm
                 | Protocol::NonPreemptive
@@ -91,13 +93,15 @@ impl MachineBuilder<'_> {
                 | Protocol::FmlpPlus => None,
                 Protocol::Msrp | Protocol::TaskFair | Protocol::PhaseFair => Some(Spins::Highest),
                 Protocol::Fslm => Some(Spins::AtPriority),
+                Protocol::Mrsp => Some(Spins::AtCeiling),
             },
             boost: match resource.protocol {
                 Protocol::Mpcp => Some(Boost::ByCeiling(self.remote_ceilings(&users, priorities))),
                 Protocol::FmlpPlus => Some(Boost::ByRequest),
                 _ => None,
             },
-            keeps: resource.protocol.spins() || resource.protocol == Protocol::NonPreemptive,
+            keeps: resource.protocol == Protocol::NonPreemptive
+                || resource.protocol.spins() && !resource.protocol.helps(),
             is_shared: resource.protocol.tells_readers(),
             inherits: resource.protocol == Protocol::Inheritance,
             bars: match resource.protocol {

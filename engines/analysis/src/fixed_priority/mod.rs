@@ -490,6 +490,7 @@ fn name_of(cpu: &CpuModel, index: usize, variant: Variant) -> (&'static str, &'s
         Variant::Uniform => ("fp-deferred-uniform", "burns94"),
         Variant::Integer => ("fp-deferred-integer", "bril09"),
         Variant::Exact if task.waiting.is_some() => ("fp-suspending", "chen19"),
+        Variant::Exact if cpu.helps() => ("fp-mrsp", "burns13"),
         Variant::Exact if cpu.has_spin_locks() => ("fp-spin-locks", "gai01"),
         Variant::Exact if cpu.inherits() => ("fp-inheritance", "sha90"),
         Variant::Exact if cpu.has_lock_waits() => ("fp-original-ceiling", "sha90"),
@@ -528,7 +529,8 @@ pub(crate) fn bare_overload(cpu: &CpuModel, level: &Level<'_>, index: usize) -> 
     if matches!(level.own.arrival, ArrivalCurve::Listed { .. }) {
         return false;
     }
-    if let Some(order) = level.known.and_then(|known| known.bare.compare_with_one()) {
+    let goes_away = cpu.helps();
+    if !goes_away && let Some(order) = level.known.and_then(|known| known.bare.compare_with_one()) {
         return order.is_gt();
     }
     let own = cpu.tasks[index].priority;
@@ -537,7 +539,10 @@ pub(crate) fn bare_overload(cpu: &CpuModel, level: &Level<'_>, index: usize) -> 
         _ => false,
     };
     let share = |task: &CpuTask| match task.arrival {
-        ArrivalCurve::Periodic { separation, .. } => Some((task.bare_wcet, separation)),
+        // What may go on on other processors is none of what this one has to do.
+        ArrivalCurve::Periodic { separation, .. } => {
+            Some((task.bare_wcet.saturating_sub(task.may_go_away()), separation))
+        }
         ArrivalCurve::Listed { .. } => None,
     };
     // Another one that waits for a device may come to so few jobs that it leaves enough.

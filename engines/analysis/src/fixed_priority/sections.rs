@@ -38,6 +38,9 @@
 //! else:    B_i = max { local, wait(g) + length(g) }        g a section on a spin lock of a task less important than i
 //! ```
 //!
+//! Under the multiprocessor resource sharing protocol a job has the local ceiling from its request on, so that wait(g) + length(g) counts where that ceiling is at or above i,
+//! and one of all blocks, as under the immediate ceiling. Source: `burns13`.
+//!
 //! Above S both may block: a task above S has preempted the job that spins and holds a local resource when i comes, and the lock comes to
 //! the job that spins while i executes. A second lock cannot: one job of a processor waits for or holds one.
 //!
@@ -147,7 +150,10 @@ impl<'a> Sections<'a> {
                     let by = beside.map(|beside| (beside, beside.section.length));
                     Blocked { by: by.into_iter().chain([(one, length.saturating_add(switches))]).collect() }
                 }
-                SpinsAt::Priority(_) | SpinsAt::Highest => {
+                SpinsAt::Ceiling if own.is_more_important_than(self.ceilings[&one.section.resource]) => {
+                    continue;
+                }
+                SpinsAt::Ceiling | SpinsAt::Priority(_) | SpinsAt::Highest => {
                     Blocked { by: vec![(one, wait.saturating_add(length))] }
                 }
             };

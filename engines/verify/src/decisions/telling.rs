@@ -28,6 +28,11 @@ impl Verifier {
             }
             _ => {}
         }
+        if self.is_of_help(record) {
+            // It is no choice; the one before is judged by who had the processor until now.
+            let Some(place) = self.place_of(u32::from(record.cpu)) else { return };
+            return self.with_decisions(place, |verifier, decisions| verifier.judge_until(decisions));
+        }
         let task = record.task as usize;
         let place = if is_of_job(record.kind) {
             self.model.tasks.get(task).map(|task| task.cpu)
