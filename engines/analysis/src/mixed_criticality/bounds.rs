@@ -18,13 +18,14 @@ pub struct LevelTask {
 
 impl LevelTask {
     /// The longest window that leaves the job in time.
-    fn limit(&self) -> Option<u64> {
+    #[inline]
+    pub(super) fn limit(&self) -> Option<u64> {
         self.deadline.min(self.period).checked_sub(self.jitter)
     }
 
     /// Most jobs ready in a half-open window of `window` ns, above zero: `ceil((w + J) / T)`.
     #[inline]
-    fn in_window(&self, window: u64) -> Option<u64> {
+    pub(super) fn in_window(&self, window: u64) -> Option<u64> {
         Some((window.checked_add(self.jitter)? - 1) / self.period + 1)
     }
 
@@ -59,7 +60,7 @@ const MOST_STEPS: u32 = 10_000;
 
 /// The least window `w` with `f(w) <= w`, from a start below it, up to `limit`; `None` also where that takes too many steps.
 #[inline]
-fn least(start: u64, limit: u64, f: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+pub(super) fn least(start: u64, limit: u64, f: impl Fn(u64) -> Option<u64>) -> Option<u64> {
     let mut window = start;
     for _ in 0..MOST_STEPS {
         if window > limit {

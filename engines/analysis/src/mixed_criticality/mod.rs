@@ -2,6 +2,7 @@
 
 pub mod bounds;
 mod explain;
+pub mod whole_set;
 
 pub(crate) use explain::explain;
 
