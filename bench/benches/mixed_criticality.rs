@@ -30,6 +30,7 @@ fn sets(tasks: usize) -> Vec<Vec<LevelTask>> {
             jitter: 0,
             low: task.wcet,
             high: (place % 2 == 0).then(|| (2 * task.wcet).min(task.deadline)),
+            degraded: None,
         };
         let mut set: Vec<LevelTask> = drawn.iter().enumerate().map(level).collect();
         set.sort_by_key(|task| task.deadline);

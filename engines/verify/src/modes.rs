@@ -198,6 +198,8 @@ impl Verifier {
         }
         let (model, state) = (&mut self.model.tasks[task], &mut self.tasks[task]);
         model.deadline = mode.deadline.map(Span::as_ns);
+        model.shortened = mode.shortened.as_ns();
+        model.limit = mode.limit.map(Span::as_ns);
         if !self.model.edf
             && model.server.is_none()
             && let Some(priority) = mode.priority
@@ -236,9 +238,53 @@ impl Verifier {
     /// Whether the present mode drops a job that the mode before has left over.
     pub(crate) fn is_given_up(&self, task: usize, job: u64) -> bool {
         let Some(modes) = &self.modes else { return false };
+        // One that the mode leaves no more to goes on below everything, too.
+        if self.model.tasks[task].limit.is_some() {
+            return true;
+        }
         let mode = modes.current[self.model.tasks[task].cpu].0;
         let is_dropped = modes.tasks[mode as usize][task].left_over == LeftOver::Drop;
         is_dropped && job < self.tasks[task].left_until
+    }
+
+    /// A simulated job ends because the mode leaves no more to it: it is late where that is, and has executed as much and no more.
+    pub(crate) fn check_limit(&mut self, record: &Record, task: usize, cpu: usize) {
+        let Some(limit) = self.model.tasks[task].limit else { return };
+        let Some(job) = self.tasks[task].pending.iter().find(|job| job.number == record.job) else { return };
+        let (executed, deadline, has_miss) = (job.executed, job.deadline, job.missed);
+        let since = self.mode_since(cpu);
+        let is_exact = self.model.simulated && self.model.is_free_of_costs(cpu);
+        // What it had executed as the mode began is not cut.
+        if is_exact && (executed < limit || executed > limit && since < self.now) {
+            let reason = format!(
+                "it has executed {} by now, and the mode leaves it {}",
+                Span::from_ns(executed),
+                Span::from_ns(limit)
+            );
+            self.order_finding(record, &reason);
+        }
+        let is_late = deadline.is_some_and(|deadline| deadline < self.now);
+        if self.model.simulated && is_late != has_miss {
+            let reason = if is_late {
+                "it ends late, and no record says so"
+            } else {
+                "it has a miss on record, but was in time"
+            };
+            self.order_finding(record, reason);
+        }
+    }
+
+    /// A job completes: no simulated one has executed more than the mode leaves to it.
+    pub(crate) fn check_within_limit(&mut self, record: &Record, task: usize, cpu: usize) {
+        let Some(limit) = self.model.tasks[task].limit else { return };
+        if self.model.simulated && self.model.is_free_of_costs(cpu) && record.value > limit {
+            let reason = format!(
+                "it has executed {}, and the mode leaves it {}",
+                Span::from_ns(record.value),
+                Span::from_ns(limit)
+            );
+            self.order_finding(record, &reason);
+        }
     }
 
     /// Since when the present mode of a processor holds.

@@ -1,14 +1,14 @@
 //! Whether a whole set passes AMC-rtb: the answer of [`amc_rtb`](super::bounds::amc_rtb) for every task, at the cost of one pass where all is
 //! far from its limit.
 
-use super::bounds::{LevelTask, least};
+use super::bounds::{LevelTask, amc_rtb, least};
 
 /// Shares of the processor are counted in units of 2^-20, rounded up.
 const BITS: u32 = 20;
 const ONE: u64 = 1 << BITS;
 
 /// Whether every task has a bound by [`amc_rtb`](super::bounds::amc_rtb) beside the ones before it, `tasks` with the most important first. No
-/// memory is taken.
+/// memory is taken. Where a task goes on with less after the change, each is asked by itself.
 ///
 /// Two ways lead to the same answer for each task:
 ///
@@ -21,6 +21,9 @@ const ONE: u64 = 1 << BITS;
 ///   of `i` holds a job of `p` and all that the window of `p` does; and with `p` the high task before, `w(i) >= w(p) + C_i(HI)`.
 #[must_use]
 pub fn amc_rtb_meets(tasks: &[LevelTask]) -> bool {
+    if tasks.iter().any(|task| task.degraded.is_some()) {
+        return tasks.iter().enumerate().all(|(place, task)| amc_rtb(task, &tasks[..place]).is_some());
+    }
     let (mut low, mut high) = (Line::default(), Line::default());
     // Windows that are certain to be reached: of the task before, and of the high task before.
     let (mut low_start, mut high_start) = (0, 0);
@@ -123,7 +126,6 @@ fn high_window(own: u64, above: &[LevelTask], limit: u64, low: u64, start: u64) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mixed_criticality::bounds::amc_rtb;
 
     fn below(state: &mut u64, bound: u64) -> u64 {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -139,7 +141,7 @@ mod tests {
                 let high = (below(state, 2) == 0).then(|| low + below(state, low + 1));
                 let jitter = if below(state, 4) == 0 { below(state, period) } else { 0 };
                 let deadline = period - below(state, period / 3);
-                LevelTask { period, deadline, jitter, low, high }
+                LevelTask { period, deadline, jitter, low, high, degraded: None }
             })
             .collect();
         tasks.sort_by_key(|task| task.deadline);
@@ -188,7 +190,14 @@ mod tests {
             for other in [1, big / 2, big] {
                 for jitter in [0, 1, other] {
                     let high = Some(other.max(value / 2));
-                    let one = LevelTask { period: value, deadline: value, jitter, low: value / 2, high };
+                    let one = LevelTask {
+                        period: value,
+                        deadline: value,
+                        jitter,
+                        low: value / 2,
+                        high,
+                        degraded: None,
+                    };
                     let two = LevelTask { low: other, high: None, ..one };
                     for set in [[one, two], [two, one]] {
                         assert_eq!(amc_rtb_meets(&set), one_by_one(&set), "{set:?}");
