@@ -40,6 +40,10 @@ pub fn resolve_priorities(system: &System) -> Result<System, AnalysisError> {
             PriorityAssignment::RateMonotonic => by_key(system, cpu, |id| system.task(id).separation()),
             _ => match mixed_criticality::audsley(system, cpu, Options::default().effort) {
                 Some(order) => order,
+                // It is an order to look at, that of the low mode.
+                None if mixed_criticality::concerns(system) => {
+                    audsley(&mixed_criticality::low_system(system)?, cpu)?
+                }
                 None => audsley(system, cpu)?,
             },
         };

@@ -128,7 +128,7 @@ fn task_obstacle(system: &System) -> Option<Obstacle> {
 }
 
 /// The system without any overrun: the low mode for ever. Every run of it is one of the whole system.
-fn low_system(system: &System) -> Result<System, AnalysisError> {
+pub(crate) fn low_system(system: &System) -> Result<System, AnalysisError> {
     let mut draft = system.to_draft();
     draft.modes.clear();
     for task in &mut draft.tasks {
