@@ -538,6 +538,7 @@ impl Verifier {
         }
         self.check_request(record, task, cpu);
         self.check_within_limit(record, task, cpu);
+        self.judge_switch(record, task, cpu);
         let Some(mut job) = self.tasks[task].pending.pop_front() else { return };
         self.note_end_of_job(task, cpu);
         // Below every task it goes on without a record.

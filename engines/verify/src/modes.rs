@@ -7,6 +7,7 @@
 use crate::VerifyError;
 use crate::levels;
 use crate::result::{Check, Class};
+use crate::switch::Switch;
 use crate::verifier::Verifier;
 use horolog_model::{Arrival, LeftOver, ServerId, System, TaskId, TaskInMode};
 use horolog_sched::ModeSequence;
@@ -27,6 +28,8 @@ pub(crate) struct InModes {
     current: Vec<(u32, u64)>,
     /// In a simulated trace, the changes that follow from what the file and overruns ask for.
     sequence: Option<ModeSequence>,
+    /// In a measured trace, the switch of criticality.
+    pub(crate) switch: Option<Switch>,
 }
 
 impl InModes {
@@ -53,7 +56,13 @@ impl InModes {
                 .collect(),
             current: vec![(0, 0); cpus],
             sequence,
+            switch: if simulated { None } else { Switch::of(system) },
         })))
+    }
+
+    /// The mode of a processor.
+    pub(crate) fn mode_of(&self, cpu: usize) -> u32 {
+        self.current.get(cpu).map_or(0, |&(mode, _)| mode)
     }
 
     fn name(&self, mode: u32) -> &str {
@@ -69,6 +78,9 @@ impl Verifier {
             if self.model.simulated { 0..self.cpus.len() } else { here.map_or(0..0, |cpu| cpu..cpu + 1) };
         // What lasted until now is judged by the mode before.
         cpus.clone().for_each(|cpu| self.advance(cpu, self.now));
+        if let Ok(mode) = u32::try_from(record.value) {
+            self.judge_change(record, mode);
+        }
         let Some(mut modes) = self.modes.take() else {
             return self.order_finding(record, "the system has no modes");
         };
@@ -128,6 +140,7 @@ impl Verifier {
         if had_asked {
             return self.order_finding(record, "this job has asked already");
         }
+        self.note_asked(record, task, cpu);
         if simulated && (executed < wcet || (is_exact && executed > wcet)) {
             let (executed, wcet) = (Span::from_ns(executed), Span::from_ns(wcet));
             let reason = format!("it has executed {executed} by now, and its budget ends after {wcet}");

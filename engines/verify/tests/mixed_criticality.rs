@@ -92,6 +92,11 @@ fn no_simulated_response_is_above_a_bound_and_no_trace_has_findings() {
             attained += u32::from(largest == bound);
         }
         assert_eq!(result.findings, [], "{index}\n{}", text());
+        assert!(
+            index % 5 > 0 || read(&text()) == system,
+            "{index}: the printed file is another system\n{}",
+            text()
+        );
         changed += u32::from(records.iter().any(|record| record.kind == Kind::ModeChange));
         late += u32::from(outcome.tasks.iter().any(|task| task.missed > 0));
         cut += u32::from(records.iter().any(|it| {
@@ -209,4 +214,39 @@ fn virtual_deadlines_order_jobs_until_the_change() {
         })
         .collect();
     assert_eq!(verdicts, [true, true, false, false]);
+}
+
+/// The records of a simulation, as if they had been measured: nothing is told of them. Without the request, the change or the overrun
+/// that belongs to the others, it is.
+#[test]
+fn in_a_measured_trace_a_switch_and_an_overrun_belong_together() {
+    let text = DEGRADED.replace("wcet_high = \"2 ns\"\n", "").replace("wcet_high = \"2 ns\"", "");
+    let text = text.replace(
+        "execution = { jobs = [\"6 ns\"] }",
+        "execution = { jobs = [\"6 ns\", \"2 ns\", \"2 ns\"] }",
+    );
+    let system = read(&text.replace("\nbcet = \"1 ns\"\npriority = 5", "\npriority = 5"));
+    let (_, records) = simulated(&system).unwrap();
+    let said = |records: &[Record]| -> Vec<String> {
+        let names = system.tasks().iter().map(|task| task.name.clone()).collect();
+        let mut header = Header::simulated(String::new(), names, 0, Span::ZERO);
+        header.backend = "linux".to_owned();
+        let mut options = Options::default();
+        options.tolerance.execution = Span::ZERO;
+        let result = verify_records(&system, &[], &header, records, &options).unwrap();
+        let of_switch = |message: &String| message.contains("mode");
+        result.findings.into_iter().map(|finding| finding.message).filter(of_switch).collect()
+    };
+    assert_eq!(said(&records), [""; 0]);
+    let without = |is_gone: &dyn Fn(&Record) -> bool| -> Vec<Record> {
+        records.iter().filter(|record| !is_gone(record)).copied().collect()
+    };
+    let asks = |record: &Record| record.kind == Kind::Enforcement && record.extra == 5;
+    let changes = |record: &Record| record.kind == Kind::ModeChange && record.value == 1;
+    let found = said(&without(&asks));
+    assert!(found.iter().any(|it| it.contains("no job has executed beyond its wcet")), "{found:?}");
+    let found = said(&without(&changes));
+    assert!(found.iter().any(|it| it.contains("the mode did not change")), "{found:?}");
+    let found = said(&without(&|record| asks(record) || record.kind == Kind::ModeChange));
+    assert!(found.iter().any(|it| it.contains("no change of the mode followed")), "{found:?}");
 }
