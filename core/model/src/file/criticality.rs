@@ -127,6 +127,15 @@ impl Reader {
         paths.modes = vec!["criticality".to_owned(); 2];
     }
 
+    /// Without a switch no mode says when a task of low criticality goes on with less.
+    pub(super) fn refuse_degraded(&mut self) {
+        let paths: Vec<String> = self.degraded.keys().map(|task| path::join(task, "wcet_high")).collect();
+        for at in paths {
+            let reason = "a task of low criticality goes on with less in the mode `high` of `[criticality]`, which is not there";
+            self.tell(&at, reason, "add `[criticality]`, or give `wcet` in a `[[mode.task]]` instead");
+        }
+    }
+
     /// The tasks of low criticality that go on in the high mode, with what they may execute there.
     fn degraded_tasks(&mut self, draft: &Draft, paths: &Paths) -> Vec<TaskChange> {
         let mut changes = Vec::new();
@@ -139,12 +148,15 @@ impl Reader {
                     task.wcet
                 );
                 self.tell(&at, &reason, "lower it; without it the task releases nothing in the high mode");
-            } else if wcet.is_zero() {
+                continue;
+            }
+            if wcet.is_zero() {
                 self.tell(
                     &at,
                     "the high wcet is zero",
                     "remove it: the task then releases nothing in the high mode",
                 );
+                continue;
             }
             changes.push(TaskChange { task: task.name.clone(), wcet: Some(wcet), ..TaskChange::default() });
         }
