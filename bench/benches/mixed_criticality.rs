@@ -5,6 +5,7 @@
 //! set to its end: whether every task has a bound.
 
 use horolog_analysis::mixed_criticality::bounds::{LevelTask, amc_max, amc_rtb, smc};
+use horolog_analysis::mixed_criticality::whole_set::amc_rtb_meets;
 use horolog_bench::{repeat, report};
 use horolog_testkit::{Deadlines, TaskSetRecipe};
 use horolog_time::Span;
@@ -29,6 +30,7 @@ fn sets(tasks: usize) -> Vec<Vec<LevelTask>> {
             jitter: 0,
             low: task.wcet,
             high: (place % 2 == 0).then(|| (2 * task.wcet).min(task.deadline)),
+            degraded: None,
         };
         let mut set: Vec<LevelTask> = drawn.iter().enumerate().map(level).collect();
         set.sort_by_key(|task| task.deadline);
@@ -55,5 +57,10 @@ fn main() {
             report(&format!("{name}, n = {count}, sets"), sets.len(), durations);
             println!("    accepted: {accepted} of {}", sets.len());
         }
+        let mut accepted = 0;
+        let durations =
+            repeat(20, || accepted = black_box(&sets).iter().filter(|set| amc_rtb_meets(set)).count());
+        report(&format!("amc-rtb of a whole set, n = {count}, sets"), sets.len(), durations);
+        println!("    accepted: {accepted} of {}", sets.len());
     }
 }

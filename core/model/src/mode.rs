@@ -1,6 +1,6 @@
 //! Modes: what a system does differently from some instant on.
 
-use crate::{Capacity, Priority, ServerId, System, TaskId, TimeTable};
+use crate::{Capacity, OverrunPolicy, Priority, ServerId, System, Task, TaskId, TimeTable};
 use horolog_time::Span;
 
 /// When a requested mode change takes effect.
@@ -51,6 +51,8 @@ pub struct TaskChange {
     pub period: Option<Span>,
     /// Its relative deadline in this mode.
     pub deadline: Option<Span>,
+    /// What its jobs may execute in this mode, below its wcet: one that has executed so long ends without completing.
+    pub wcet: Option<Span>,
     /// What becomes of its jobs at a change to this mode.
     pub left_over: Option<LeftOver>,
 }
@@ -146,8 +148,22 @@ pub struct TaskInMode {
     pub separation: Option<Span>,
     /// Its relative deadline.
     pub deadline: Option<Span>,
+    /// By how much the deadline that orders its jobs under EDF comes before that one.
+    pub shortened: Span,
+    /// What its jobs may execute in this mode, where that is less than its wcet.
+    pub limit: Option<Span>,
     /// What becomes of its jobs at a change to this mode, where the mode does not activate it or gives it another period.
     pub left_over: LeftOver,
+}
+
+/// By how much the virtual deadline of a task comes before its deadline.
+fn shortened(task: &Task) -> Span {
+    let both = task.deadline.zip(task.virtual_deadline());
+    both.map_or(Span::ZERO, |(deadline, ordering)| deadline.saturating_sub(ordering))
+}
+
+fn is_asked_for(task: &Task, mode: &str) -> bool {
+    matches!(&task.overrun, OverrunPolicy::Mode(name) if name == mode)
 }
 
 impl System {
@@ -180,6 +196,8 @@ impl System {
             priority: task.priority,
             separation: task.separation(),
             deadline: task.deadline,
+            shortened: shortened(task),
+            limit: None,
             left_over: LeftOver::Finish,
         };
         let Some(mode) = (mode as usize).checked_sub(1).and_then(|index| self.modes().get(index)) else {
@@ -192,6 +210,8 @@ impl System {
             priority: change.and_then(|change| change.priority).or(base.priority),
             separation: change.and_then(|change| change.period).or(base.separation),
             deadline: change.and_then(|change| change.deadline).or(base.deadline),
+            shortened: if is_asked_for(task, &mode.name) { Span::ZERO } else { base.shortened },
+            limit: change.and_then(|change| change.wcet),
             left_over: change.and_then(|change| change.left_over).unwrap_or(mode.left_over),
         }
     }

@@ -91,6 +91,9 @@ pub enum Criticality {
     High {
         /// The worst-case execution time of a job for which everything is believed, at least the `wcet`.
         wcet: Span,
+        /// Under EDF: the relative deadline by which its jobs are ordered until the mode holds that its overruns ask for. It is no
+        /// deadline that could be missed. `None`: not resolved yet, or its own deadline.
+        virtual_deadline: Option<Span>,
     },
 }
 
@@ -215,8 +218,16 @@ impl Task {
     /// The longest that a job executes in any mode: the high wcet of a task of high criticality, and else the wcet.
     pub fn wcet_of_any_mode(&self) -> Span {
         match self.criticality {
-            Some(Criticality::High { wcet }) => wcet,
+            Some(Criticality::High { wcet, .. }) => wcet,
             _ => self.wcet,
+        }
+    }
+
+    /// The relative deadline that orders its jobs under EDF until the mode holds that its overruns ask for, where that is not its own.
+    pub fn virtual_deadline(&self) -> Option<Span> {
+        match self.criticality {
+            Some(Criticality::High { virtual_deadline, .. }) => virtual_deadline,
+            _ => None,
         }
     }
 

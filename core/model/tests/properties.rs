@@ -123,6 +123,7 @@ fn with_modes(system: &System, choice: u32) -> System {
             priority: if is_ordered { task.priority.map(|it| Priority::new(it.number() / 2)) } else { None },
             period: if is_active { task.separation().map(twice) } else { None },
             deadline: if has(3) { task.deadline.map(twice) } else { None },
+            wcet: None,
             left_over: if is_active { None } else { Some(LeftOver::Suspend) },
         }
     };

@@ -292,10 +292,16 @@ impl<'a> MachineBuilder<'a> {
     fn has_budget(&self, task: &horolog_model::Task) -> bool {
         match self.budgets {
             Budgets::None => false,
-            Budgets::Exceeding => task.may_exceed(),
-            Budgets::Acting => task.overrun != OverrunPolicy::Count,
+            Budgets::Exceeding => task.may_exceed() || self.is_limited(task),
+            Budgets::Acting => task.overrun != OverrunPolicy::Count || self.is_limited(task),
             Budgets::All => true,
         }
+    }
+
+    /// Whether some mode leaves less to its jobs than their wcet.
+    fn is_limited(&self, task: &horolog_model::Task) -> bool {
+        let changes = self.system.modes().iter().flat_map(|mode| &mode.tasks);
+        changes.filter(|change| change.wcet.is_some()).any(|change| change.task == task.name)
     }
 
     /// Builds the machine.
@@ -561,6 +567,7 @@ impl<'a> MachineBuilder<'a> {
                 is_taken_out: false,
                 jobs: 0,
                 segment: 0,
+                shortened: self.system.task_in(0, TaskId(index as u32)).shortened.as_ns(),
                 deadline: 0,
                 successors,
                 backlog: VecDeque::with_capacity(4),

@@ -82,6 +82,8 @@ pub(crate) struct JobBudget {
     /// What of the segment's wcet was left when that was told last: the next segment may have a smaller budget, and begin untold.
     of_segment: u64,
     action: OverrunAction,
+    /// What the present mode leaves to a job, ns; whoever has executed it ends.
+    of_mode: u64,
     /// Whether the action was taken for this job.
     has_acted: bool,
     /// Whether the next release does not take place.
@@ -102,6 +104,7 @@ impl JobBudget {
             is_told,
             of_segment: 0,
             action,
+            of_mode: u64::MAX,
             has_acted: false,
             skips: false,
             is_stopped: false,
@@ -141,7 +144,9 @@ impl JobBudget {
             let wcet = self.allowance.segment_wcet(self.progress.segment).as_ns();
             self.of_segment = wcet.saturating_sub(own);
         }
-        let acts_at = self.allowance.acts_at(self.progress).as_ns();
+        // Where the policy has acted the job goes on, up to what the mode leaves to it.
+        let by_policy = if self.has_acted { u64::MAX } else { self.allowance.acts_at(self.progress).as_ns() };
+        let acts_at = by_policy.min(self.of_mode);
         self.limit = match acts_at.checked_sub(executed) {
             None | Some(0) => Limit::Empty { debt: executed - acts_at },
             Some(left) => Limit::Left(left),
@@ -167,12 +172,27 @@ impl JobBudget {
         match self.limit {
             Limit::Left(left) if self.of_segment > 0 => Some(left.min(self.of_segment)),
             Limit::Left(left) => Some(left),
+            Limit::Empty { .. } if self.is_spent() => Some(0),
             Limit::Empty { .. } => None,
         }
     }
 
     fn is_overrun(&self) -> bool {
-        matches!(self.limit, Limit::Empty { .. }) && !self.has_acted
+        matches!(self.limit, Limit::Empty { .. }) && (!self.has_acted || self.is_spent())
+    }
+
+    /// What a job may execute in the mode that begins.
+    pub(crate) fn limit_to(&mut self, limit: Option<Span>) {
+        let of_mode = limit.map_or(u64::MAX, Span::as_ns);
+        if self.of_mode != of_mode {
+            self.of_mode = of_mode;
+            self.fill_segment();
+        }
+    }
+
+    /// Whether the job has executed what the mode leaves to it.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.progress.executed.as_ns() >= self.of_mode
     }
 }
 
@@ -212,7 +232,8 @@ impl Machine {
             return None;
         }
         budget.has_acted = true;
-        let (task, action) = (TaskId(running), budget.action);
+        let ends = if self.keeps_begun { OverrunAction::Demote } else { OverrunAction::Drop };
+        let (task, action) = (TaskId(running), if budget.is_spent() { ends } else { budget.action });
         match action {
             OverrunAction::Skip => {
                 budget.skips = true;

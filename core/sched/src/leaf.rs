@@ -66,6 +66,8 @@ pub(crate) struct Leaf {
     pub(crate) segment: u32,
     /// The successors of each segment; empty without segments.
     pub(crate) successors: Box<[Box<[u32]>]>,
+    /// By how much the deadlines that order its jobs come before those that they are released with, in this mode.
+    pub(crate) shortened: u64,
     /// The deadline of the oldest job, where it does not stand directly below the root of a shallow tree.
     pub(crate) deadline: u64,
     /// What orders the jobs behind the oldest: (deadline, release time, sequence).

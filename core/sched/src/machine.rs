@@ -185,8 +185,11 @@ impl Machine {
             return self.refuse_release(task);
         }
         let processor = &mut self.processors[leaf.processor as usize];
-        let mut order =
-            JobOrder { deadline: deadline.as_ns(), released: now.as_ns(), sequence: processor.sequence };
+        let mut order = JobOrder {
+            deadline: deadline.as_ns().saturating_sub(leaf.shortened),
+            released: now.as_ns(),
+            sequence: processor.sequence,
+        };
         processor.sequence += 1;
         if leaf.bandwidth != NONE {
             order.deadline = self.bandwidths[leaf.bandwidth as usize].deadline(now, leaf.wcet);

@@ -48,13 +48,25 @@ pub struct TaskMode {
     pub priority: Option<Priority>,
     /// Its period or least separation. Where a change alters it, the jobs before the change are left over.
     pub separation: Option<Span>,
+    /// By how much the deadline that orders its jobs under EDF comes before the one that they are released with. A change orders the jobs
+    /// that are there anew.
+    pub shortened: Span,
+    /// What a job may execute in this mode; one that has executed so long ends.
+    pub limit: Option<Span>,
     /// What becomes of left-over jobs at a change to this mode.
     pub left_over: LeftOver,
 }
 
 impl Default for TaskMode {
     fn default() -> TaskMode {
-        TaskMode { active: true, priority: None, separation: None, left_over: LeftOver::Finish }
+        TaskMode {
+            active: true,
+            priority: None,
+            separation: None,
+            shortened: Span::ZERO,
+            limit: None,
+            left_over: LeftOver::Finish,
+        }
     }
 }
 
@@ -68,6 +80,8 @@ impl ModeSpec {
                 active: task.is_active,
                 priority: task.priority,
                 separation: task.separation,
+                shortened: task.shortened,
+                limit: task.limit,
                 left_over: task.left_over,
             }
         };

@@ -2,7 +2,8 @@
 
 use crate::Machine;
 use crate::desired::Rejected;
-use crate::dispatcher::Key;
+use crate::dispatcher::{Key, NodePolicy};
+use crate::job_budget::JobBudget;
 use crate::leaf::Standing;
 use crate::mode::{Mode, ModeEffect};
 use crate::timers::STALE;
@@ -19,6 +20,7 @@ impl Machine {
         let modes = std::mem::take(&mut self.modes);
         let before = std::mem::replace(&mut self.mode, mode);
         self.rearrange(&modes[mode as usize]);
+        self.order_anew(&modes[mode as usize]);
         for processor in &mut self.processors {
             (processor.timed, processor.wall_is_stale, processor.has_changed) = (STALE, true, true);
         }
@@ -55,6 +57,32 @@ impl Machine {
         self.refresh_positions();
         self.refresh_heads();
         self.refresh_ceilings();
+    }
+
+    /// Jobs that are there are ordered by the deadlines of this mode, and what they may execute is that of this mode.
+    fn order_anew(&mut self, spec: &Mode) {
+        for (leaf, task) in self.leaves.iter_mut().zip(&spec.tasks) {
+            let before = std::mem::replace(&mut leaf.shortened, task.shortened.as_ns());
+            if let Some(budget) = self.budgets.get_mut(leaf.budget as usize) {
+                budget.limit_to(task.limit);
+            }
+            if before == leaf.shortened || leaf.jobs == 0 {
+                continue;
+            }
+            let shortened = leaf.shortened;
+            // One without a deadline, or below every deadline, stays behind all.
+            let moved = |deadline: u64| match deadline {
+                u64::MAX => u64::MAX,
+                deadline => deadline.saturating_add(before).saturating_sub(shortened),
+            };
+            leaf.deadline = moved(leaf.deadline);
+            leaf.backlog.iter_mut().for_each(|order| order.deadline = moved(order.deadline));
+            let node = &mut self.nodes[leaf.node as usize];
+            if node.policy == NodePolicy::Edf {
+                let key = &mut node.keys[leaf.position as usize];
+                key.urgency = moved(key.urgency);
+            }
+        }
     }
 
     fn change_capacities(&mut self, spec: &Mode, now: Instant) {
@@ -98,11 +126,26 @@ impl Machine {
                     self.resume(TaskId(task as u32), now);
                 }
                 LeftOver::Suspend if !new.active => self.suspend(TaskId(task as u32)),
+                _ if new.active && self.is_spent(task) => self.drop_oldest(TaskId(task as u32), now),
                 _ if is_left_over => self.leaves[task].leave_over(),
                 _ => {}
             }
         }
         self.look_everywhere(now);
+    }
+
+    /// Whether the oldest job of a task has executed what the mode leaves to it. On threads it is acted upon when it runs next: nobody can
+    /// end it from outside.
+    fn is_spent(&self, task: usize) -> bool {
+        let leaf = &self.leaves[task];
+        let budget = self.budgets.get(leaf.budget as usize);
+        leaf.jobs > 0 && !self.keeps_begun && budget.is_some_and(JobBudget::is_spent)
+    }
+
+    /// The oldest job of a task ends without completing.
+    fn drop_oldest(&mut self, task: TaskId, now: Instant) {
+        self.take_processor(task);
+        self.end_job(task, now);
     }
 
     /// The running job of a task, where it is one, has the processor no more.

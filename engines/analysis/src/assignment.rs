@@ -5,7 +5,7 @@ use crate::cpu_model::{CpuModel, CpuTask};
 use crate::error::AnalysisError;
 use crate::fixed_priority;
 use crate::options::Options;
-use crate::promotion_times;
+use crate::{mixed_criticality, promotion_times};
 use horolog_model::{CpuId, Policy, Priority, PriorityAssignment, System, TaskId};
 
 /// The system with a priority at every task.
@@ -19,7 +19,8 @@ use horolog_model::{CpuId, Policy, Priority, PriorityAssignment, System, TaskId}
 ///   the exact test of its preemption mode takes it. Optimal for preemptive and, since blocking depends only on
 ///   *which* tasks are below, for non-preemptive and deferred tasks too. Where no task fits a level, the task that
 ///   exceeds its deadline by least takes it, so that a failing system still gets a complete order to look at (what takes too
-///   much work then goes by the deadline).
+///   much work then goes by the deadline). With a switch of criticality the tests are those of that
+///   ([`crate::mixed_criticality::order`]); where they find no order, that of the low mode is looked at.
 ///
 /// Ties go to the task that stands first in the file. Tasks that a server serves get no priority.
 ///
@@ -37,7 +38,14 @@ pub fn resolve_priorities(system: &System) -> Result<System, AnalysisError> {
         let order = match system.priorities() {
             PriorityAssignment::DeadlineMonotonic => by_key(system, cpu, |id| system.task(id).deadline),
             PriorityAssignment::RateMonotonic => by_key(system, cpu, |id| system.task(id).separation()),
-            _ => audsley(system, cpu)?,
+            _ => match mixed_criticality::audsley(system, cpu, Options::default().effort) {
+                Some(order) => order,
+                // It is an order to look at, that of the low mode.
+                None if mixed_criticality::concerns(system) => {
+                    audsley(&mixed_criticality::low_system(system)?, cpu)?
+                }
+                None => audsley(system, cpu)?,
+            },
         };
         for (place, id) in order.iter().enumerate() {
             draft.tasks[id.index()].priority = Some(Priority::new((order.len() - place) as i64));
@@ -77,13 +85,14 @@ pub fn derived_priorities(system: &System) -> Result<Vec<Derived>, AnalysisError
 }
 
 /// The system with everything that an analysis gives it and a scheduling machine goes by: a priority at every task
-/// ([`resolve_priorities`]), and under dual priority a promotion time at every hard task that has a safe one. What the file gives
+/// ([`resolve_priorities`]), under dual priority a promotion time at every hard task that has a safe one, and under EDF with a switch of
+/// criticality a virtual deadline at every high task. What the file gives
 /// stays.
 ///
 /// # Errors
 /// As [`resolve_priorities`].
 pub fn resolve(system: &System) -> Result<System, AnalysisError> {
-    resolve_priorities(system).map(promotion_times::fill)
+    mixed_criticality::fill(promotion_times::fill(resolve_priorities(system)?))
 }
 
 /// The tasks of one processor by rising key, tasks without one last.

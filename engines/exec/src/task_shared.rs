@@ -140,7 +140,8 @@ impl TaskShared {
             is_idle: AtomicBool::new(matches!(task.body, Some(Body::Command(_)))),
             completes_within: completes_within(system, id),
             has_ended: AtomicBool::new(false),
-            is_watched_closely: options.watch_all,
+            is_watched_closely: options.watch_all
+                || (0..system.mode_count()).any(|mode| system.task_in(mode, id).limit.is_some()),
             tally: Mutex::new(Tally::default()),
             assignment: Mutex::new(Job { number: 0, arrival: 0, ready: 0, deadline: u64::MAX }),
             callback: Mutex::new(None),

@@ -27,6 +27,8 @@ use std::collections::VecDeque;
 pub(crate) struct TaskRun {
     /// Relative deadline; [`NEVER`]: none.
     deadline: u64,
+    /// Whether the present mode ends its jobs before their wcet: what it leaves to them is due by the deadline.
+    is_limited: bool,
     /// The job from which on that holds, and what held before: for jobs up to that one, in their order.
     deadline_since: u64,
     deadlines_before: Vec<(u64, u64)>,
@@ -617,17 +619,23 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             self.list_change(now, change);
             self.emit(lane, now, Kind::ModeChange, NO_TASK, NO_JOB, change.mode.into(), 0);
         }
-        if lane.running != NONE && change.machine.jobs(TaskId(lane.running)) == 0 {
+        let is_gone = |task: u32, run: &TaskRun| change.machine.jobs(TaskId(task)) < run.backlog.len();
+        if lane.running != NONE && is_gone(lane.running, &self.tasks[lane.running as usize]) {
             let run = &mut self.tasks[lane.running as usize];
             run.remaining = 0;
             (lane.running, lane.finish, lane.at_point) = (NONE, NEVER, None);
         }
         for local in 0..lane.tasks.len() {
             let task = lane.tasks[local];
+            let (before, mode) = (change.before as usize, change.mode as usize);
+            if let (Some(before), Some(mode)) = (self.modes.get(before), self.modes.get(mode)) {
+                let (before, mode) = (before[task as usize], mode[task as usize]);
+                let goes_on = mode.is_active && before.separation == mode.separation;
+                self.tasks[task as usize].is_limited = goes_on && mode.limit.is_some();
+            }
             while change.machine.jobs(TaskId(task)) < self.tasks[task as usize].backlog.len() {
                 self.drop_job(lane, task, now);
             }
-            let (before, mode) = (change.before as usize, change.mode as usize);
             if let (Some(before), Some(mode)) = (self.modes.get(before), self.modes.get(mode)) {
                 let (before, mode) = (before[task as usize], mode[task as usize]);
                 self.tasks[task as usize].change_deadline(mode.deadline.map_or(NEVER, Span::as_ns));
@@ -678,6 +686,16 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     fn drop_job(&mut self, lane: &Lane, task: u32, now: u64) {
         let run = &mut self.tasks[task as usize];
         let job = run.oldest;
+        if run.is_limited && run.backlog.len() > 0 {
+            // It is as a job that completes there.
+            let (arrival, deadline) = (run.backlog.get(0), run.deadline_of(job));
+            let response = now - arrival;
+            run.responses.record(Span::from_ns(response));
+            if response > deadline {
+                self.miss(lane, task, job, arrival + deadline, now);
+            }
+        }
+        let run = &mut self.tasks[task as usize];
         run.backlog.pop();
         run.oldest += 1;
         run.jobs -= 1;

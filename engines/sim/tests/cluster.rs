@@ -128,6 +128,7 @@ fn a_job_that_one_mode_suspends_and_the_next_drops_leaves_no_place_to_the_job_af
         priority: None,
         period: Some(Span::from_ns(40)),
         deadline: None,
+        wcet: None,
         left_over: None,
     };
     let drops = Mode {

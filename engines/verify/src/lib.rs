@@ -45,6 +45,7 @@ mod sections;
 mod servers;
 mod shadow;
 mod spans;
+mod switch;
 mod verifier;
 mod wandering;
 

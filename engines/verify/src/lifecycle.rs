@@ -488,6 +488,7 @@ impl Verifier {
             }
             4 => {
                 self.check_request(record, task, cpu);
+                self.check_limit(record, task, cpu);
                 self.keep_ended(record, task, cpu);
                 // The job is gone without completing.
                 let pending = &mut self.tasks[task].pending;
@@ -536,6 +537,8 @@ impl Verifier {
             return;
         }
         self.check_request(record, task, cpu);
+        self.check_within_limit(record, task, cpu);
+        self.judge_switch(record, task, cpu);
         let Some(mut job) = self.tasks[task].pending.pop_front() else { return };
         self.note_end_of_job(task, cpu);
         // Below every task it goes on without a record.

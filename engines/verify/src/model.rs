@@ -30,11 +30,15 @@ pub(crate) struct TaskModel {
     pub(crate) arrival: Arrival,
     pub(crate) offset: Option<u64>,
     pub(crate) deadline: Option<u64>,
+    /// By how much the deadline that orders its jobs under EDF comes before that, in the present mode.
+    pub(crate) shortened: u64,
     pub(crate) jitter: u64,
     pub(crate) wcet: u64,
     /// What a job may execute until its overrun policy acts: with criticality below what it may execute in all.
     pub(crate) budget: u64,
     pub(crate) bcet: u64,
+    /// What a job may execute in the present mode, where that is less.
+    pub(crate) limit: Option<u64>,
     /// The mode that a job asks for which executes longer than its wcet.
     pub(crate) asks_for: Option<u32>,
     pub(crate) stretches: Stretches,
@@ -398,9 +402,11 @@ fn task_model(system: &System, id: TaskId) -> Result<TaskModel, VerifyError> {
         arrival: task.arrival.clone(),
         offset: task.offset.map(|offset| offset.as_ns()),
         deadline: task.deadline.map(|deadline| deadline.as_ns()),
+        shortened: system.task_in(0, id).shortened.as_ns(),
         jitter: task.jitter.as_ns(),
         wcet: task.wcet_of_any_mode().as_ns(),
         budget: task.wcet.as_ns(),
+        limit: None,
         bcet: task.bcet.as_ns(),
         asks_for: match &task.overrun {
             OverrunPolicy::Mode(name) => system.find_mode(name),

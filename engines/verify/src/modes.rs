@@ -7,6 +7,7 @@
 use crate::VerifyError;
 use crate::levels;
 use crate::result::{Check, Class};
+use crate::switch::Switch;
 use crate::verifier::Verifier;
 use horolog_model::{Arrival, LeftOver, ServerId, System, TaskId, TaskInMode};
 use horolog_sched::ModeSequence;
@@ -27,6 +28,8 @@ pub(crate) struct InModes {
     current: Vec<(u32, u64)>,
     /// In a simulated trace, the changes that follow from what the file and overruns ask for.
     sequence: Option<ModeSequence>,
+    /// In a measured trace, the switch of criticality.
+    pub(crate) switch: Option<Switch>,
 }
 
 impl InModes {
@@ -53,7 +56,13 @@ impl InModes {
                 .collect(),
             current: vec![(0, 0); cpus],
             sequence,
+            switch: if simulated { None } else { Switch::of(system) },
         })))
+    }
+
+    /// The mode of a processor.
+    pub(crate) fn mode_of(&self, cpu: usize) -> u32 {
+        self.current.get(cpu).map_or(0, |&(mode, _)| mode)
     }
 
     fn name(&self, mode: u32) -> &str {
@@ -69,6 +78,9 @@ impl Verifier {
             if self.model.simulated { 0..self.cpus.len() } else { here.map_or(0..0, |cpu| cpu..cpu + 1) };
         // What lasted until now is judged by the mode before.
         cpus.clone().for_each(|cpu| self.advance(cpu, self.now));
+        if let Ok(mode) = u32::try_from(record.value) {
+            self.judge_change(record, mode);
+        }
         let Some(mut modes) = self.modes.take() else {
             return self.order_finding(record, "the system has no modes");
         };
@@ -128,6 +140,7 @@ impl Verifier {
         if had_asked {
             return self.order_finding(record, "this job has asked already");
         }
+        self.note_asked(record, task, cpu);
         if simulated && (executed < wcet || (is_exact && executed > wcet)) {
             let (executed, wcet) = (Span::from_ns(executed), Span::from_ns(wcet));
             let reason = format!("it has executed {executed} by now, and its budget ends after {wcet}");
@@ -198,6 +211,8 @@ impl Verifier {
         }
         let (model, state) = (&mut self.model.tasks[task], &mut self.tasks[task]);
         model.deadline = mode.deadline.map(Span::as_ns);
+        model.shortened = mode.shortened.as_ns();
+        model.limit = mode.limit.map(Span::as_ns);
         if !self.model.edf
             && model.server.is_none()
             && let Some(priority) = mode.priority
@@ -236,9 +251,53 @@ impl Verifier {
     /// Whether the present mode drops a job that the mode before has left over.
     pub(crate) fn is_given_up(&self, task: usize, job: u64) -> bool {
         let Some(modes) = &self.modes else { return false };
+        // One that the mode leaves no more to goes on below everything, too.
+        if self.model.tasks[task].limit.is_some() {
+            return true;
+        }
         let mode = modes.current[self.model.tasks[task].cpu].0;
         let is_dropped = modes.tasks[mode as usize][task].left_over == LeftOver::Drop;
         is_dropped && job < self.tasks[task].left_until
+    }
+
+    /// A simulated job ends because the mode leaves no more to it: it is late where that is, and has executed as much and no more.
+    pub(crate) fn check_limit(&mut self, record: &Record, task: usize, cpu: usize) {
+        let Some(limit) = self.model.tasks[task].limit else { return };
+        let Some(job) = self.tasks[task].pending.iter().find(|job| job.number == record.job) else { return };
+        let (executed, deadline, has_miss) = (job.executed, job.deadline, job.missed);
+        let since = self.mode_since(cpu);
+        let is_exact = self.model.simulated && self.model.is_free_of_costs(cpu);
+        // What it had executed as the mode began is not cut.
+        if is_exact && (executed < limit || executed > limit && since < self.now) {
+            let reason = format!(
+                "it has executed {} by now, and the mode leaves it {}",
+                Span::from_ns(executed),
+                Span::from_ns(limit)
+            );
+            self.order_finding(record, &reason);
+        }
+        let is_late = deadline.is_some_and(|deadline| deadline < self.now);
+        if self.model.simulated && is_late != has_miss {
+            let reason = if is_late {
+                "it ends late, and no record says so"
+            } else {
+                "it has a miss on record, but was in time"
+            };
+            self.order_finding(record, reason);
+        }
+    }
+
+    /// A job completes: no simulated one has executed more than the mode leaves to it.
+    pub(crate) fn check_within_limit(&mut self, record: &Record, task: usize, cpu: usize) {
+        let Some(limit) = self.model.tasks[task].limit else { return };
+        if self.model.simulated && self.model.is_free_of_costs(cpu) && record.value > limit {
+            let reason = format!(
+                "it has executed {}, and the mode leaves it {}",
+                Span::from_ns(record.value),
+                Span::from_ns(limit)
+            );
+            self.order_finding(record, &reason);
+        }
     }
 
     /// Since when the present mode of a processor holds.

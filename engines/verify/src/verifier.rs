@@ -455,8 +455,11 @@ impl Verifier {
             return b.1.demoted && !a.1.demoted;
         }
         if self.model.edf {
-            let deadline = |job: &Job| job.deadline.unwrap_or(u64::MAX);
-            deadline(a.1) < deadline(b.1)
+            let deadline = |(task, job): (usize, &Job)| {
+                job.deadline
+                    .map_or(u64::MAX, |deadline| deadline.saturating_sub(self.model.tasks[task].shortened))
+            };
+            deadline(a) < deadline(b)
         } else {
             // Under dual priority only a promotion on record tells for certain who stands in which band.
             let stands_high = a.1.promoted || !self.has_bands(self.model.tasks[a.0].cpu);

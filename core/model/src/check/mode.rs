@@ -3,7 +3,8 @@
 use super::forest::Forest;
 use super::{At, Checker, Finding, Paths, check, item_paths};
 use crate::{
-    Arrival, Draft, Mode, Order, OverrunPolicy, Server, ServerChange, ServerKind, TakesEffect, path,
+    Arrival, Draft, Mode, Order, OverrunPolicy, Policy, Preemption, Server, ServerChange, ServerKind,
+    TakesEffect, Task, TaskChange, path,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,6 +12,7 @@ impl Checker {
     pub(super) fn modes(&mut self, forest: &Forest<'_>, is_complete: bool) {
         let (draft, paths) = (forest.draft, forest.paths);
         self.asked_modes(draft, paths);
+        self.virtual_deadlines(draft, paths);
         if draft.modes.is_empty() {
             return;
         }
@@ -54,6 +56,20 @@ impl Checker {
                     let remedy = self.suggestions.did_you_mean(name, names);
                     self.fail(at, format!("there is no mode `{name}`"), remedy);
                 }
+            }
+        }
+    }
+
+    /// Deadlines that order alone are for earliest deadline first on single processors.
+    fn virtual_deadlines(&mut self, draft: &Draft, paths: &Paths) {
+        let is_plain = draft.policy == Policy::Edf && draft.servers.is_empty() && draft.clusters.is_empty();
+        for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
+            if task.virtual_deadline().is_some() && !is_plain {
+                self.fail(
+                    At::new(path, "virtual_deadline"),
+                    "a virtual deadline orders jobs under EDF alone, without servers, schedulers and clusters",
+                    "remove it, or write `policy = \"edf\"`",
+                );
             }
         }
     }
@@ -175,11 +191,12 @@ impl Checker {
                 continue;
             };
             let says_nothing = change.priority.is_none() && change.period.is_none();
-            if says_nothing && change.deadline.is_none() && change.left_over.is_none() {
+            let changes = change.deadline.is_some() || change.wcet.is_some() || change.left_over.is_some();
+            if says_nothing && !changes {
                 self.fail(
                     At::new(path, "name"),
                     "nothing of this task is different in the mode",
-                    "give a `priority`, `period`, `deadline` or `left_over`, or remove the section",
+                    "give a `priority`, `period`, `deadline`, `wcet` or `left_over`, or remove the section",
                 );
             }
             if change.period.is_some() && matches!(task.arrival, Arrival::Aperiodic { .. }) {
@@ -190,6 +207,7 @@ impl Checker {
                 );
             }
             let is_active = active.as_ref().is_none_or(|active| active.contains(change.task.as_str()));
+            self.limit(change, task, draft, path);
             if change.period.is_some() && !is_active {
                 self.fail(
                     At::new(path, "period"),
@@ -197,6 +215,35 @@ impl Checker {
                     "remove `period`, or name the task in `active`",
                 );
             }
+        }
+    }
+
+    /// What a job may execute in a mode.
+    fn limit(&mut self, change: &TaskChange, task: &Task, draft: &Draft, path: &str) {
+        let Some(wcet) = change.wcet else { return };
+        let at = At::new(path, "wcet");
+        if wcet.is_zero() || wcet >= task.wcet {
+            let reason =
+                format!("in a mode a job may execute less, and {wcet} is not below the wcet {}", task.wcet);
+            self.fail(at, reason, "lower it, or remove it");
+        } else if task.preemption != Preemption::Preemptive || !task.sections.is_empty() {
+            self.fail(
+                at,
+                "a wcet of a mode ends jobs anywhere, which is for preemptive tasks without sections",
+                "remove it, or the task's `preemption` and `sections`",
+            );
+        } else if task.overrun != OverrunPolicy::Count {
+            self.fail(
+                at,
+                "a wcet of a mode beside `overrun` is not there yet: both say what ends a job",
+                "remove one of them",
+            );
+        } else if !draft.servers.is_empty() || !draft.clusters.is_empty() || !draft.devices.is_empty() {
+            self.fail(
+                at,
+                "a wcet of a mode beside servers, schedulers, clusters or devices is not there yet",
+                "remove it, or those",
+            );
         }
     }
 

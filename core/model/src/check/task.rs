@@ -99,8 +99,21 @@ impl Checker {
     }
 
     fn criticality(&mut self, task: &Task, path: &str) {
-        let Some(Criticality::High { wcet }) = task.criticality else { return };
+        let Some(Criticality::High { wcet, virtual_deadline }) = task.criticality else { return };
         let at = At::new(path, "wcet_high");
+        if let (Some(ordering), Some(deadline)) = (virtual_deadline, task.deadline)
+            && (ordering > deadline || ordering < task.wcet)
+        {
+            self.fail_beside(
+                At::new(path, "virtual_deadline"),
+                format!(
+                    "the virtual deadline {ordering} is not between the wcet {} and the deadline {deadline}",
+                    task.wcet
+                ),
+                "choose it between them, or leave it out: `analyze` finds one",
+                vec![(At::new(path, "wcet").to_string(), "the wcet".to_owned())],
+            );
+        }
         if wcet < task.wcet {
             self.fail_beside(
                 at,

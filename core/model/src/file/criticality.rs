@@ -4,7 +4,7 @@ use super::keys::{CRITICALITY, LOW_JOBS, SCOPES};
 use super::reader::Reader;
 use super::tree::{Node, Table, Value};
 use crate::check::{Finding, Paths};
-use crate::{Criticality, Draft, LeftOver, Mode, ModelError, OverrunPolicy, TakesEffect, path};
+use crate::{Criticality, Draft, LeftOver, Mode, ModelError, OverrunPolicy, TakesEffect, TaskChange, path};
 use horolog_time::Span;
 
 /// The modes of the short form.
@@ -32,14 +32,29 @@ impl Reader {
         });
         let high = self.optional(table, path, "wcet_high", Reader::span);
         let node = table.get("wcet_high");
+        let virtual_deadline = self.optional(table, path, "virtual_deadline", Reader::span);
+        if let Some(node) = table.get("virtual_deadline").filter(|_| word != Some("high")) {
+            let reason = "a virtual deadline is for tasks of high criticality";
+            let at = path::join(path, "virtual_deadline");
+            self.fail(node, &at, reason, "add `criticality = \"high\"`, or remove it");
+        }
         match (word, node) {
-            (Some("high"), None) => wcet.map(|wcet| Criticality::High { wcet }),
-            (Some("high"), Some(_)) => high.map(|wcet| Criticality::High { wcet }),
+            (Some("high"), None) => wcet.map(|wcet| Criticality::High { wcet, virtual_deadline }),
+            (Some("high"), Some(_)) => high.map(|wcet| Criticality::High { wcet, virtual_deadline }),
             (Some(_), None) => Some(Criticality::Low),
-            (_, Some(node)) if word.is_some() || table.get("criticality").is_none() => {
+            (Some(_), Some(_)) => {
+                self.degraded.extend(high.map(|wcet| (path.to_owned(), wcet)));
+                Some(Criticality::Low)
+            }
+            (None, Some(node)) if table.get("criticality").is_none() => {
                 let at = path::join(path, "wcet_high");
-                let reason = "a second wcet is for tasks of high criticality";
-                self.fail(node, &at, reason, "add `criticality = \"high\"`, or remove it");
+                let reason = "a second wcet is for tasks with a criticality";
+                self.fail(
+                    node,
+                    &at,
+                    reason,
+                    "add `criticality = \"high\"` or `criticality = \"low\"`, or remove it",
+                );
                 None
             }
             _ => None,
@@ -86,12 +101,14 @@ impl Reader {
                 task.overrun = OverrunPolicy::Mode(HIGH.to_owned());
             }
         }
-        let names = |only_high: bool| -> Vec<String> {
-            let tasks = draft.tasks.iter().filter(|task| !only_high || is_high(task.criticality));
-            tasks.map(|task| task.name.clone()).collect()
+        let degraded = self.degraded_tasks(draft, paths);
+        let in_high = |task: &&crate::Task| {
+            is_high(task.criticality) || degraded.iter().any(|change| change.task == task.name)
         };
-        let (high, all) = (names(true), names(false));
-        if high.is_empty() {
+        let names = |tasks: Vec<&crate::Task>| tasks.into_iter().map(|task| task.name.clone()).collect();
+        let high: Vec<String> = names(draft.tasks.iter().filter(in_high).collect());
+        let all: Vec<String> = names(draft.tasks.iter().collect());
+        if !draft.tasks.iter().any(|task| is_high(task.criticality)) {
             let remedy = "add `criticality = \"high\"` to a task, or remove `[criticality]`";
             self.tell("criticality", "no task is of high criticality", remedy);
             return;
@@ -101,12 +118,49 @@ impl Reader {
             active: Some(high),
             then: Some(LOW.to_owned()),
             left_over: switch.low_jobs,
+            tasks: degraded,
             ..Mode::default()
         };
         let to_low =
             Mode { name: LOW.to_owned(), takes_effect: TakesEffect::WhenDone(all), ..Mode::default() };
         draft.modes = vec![to_high, to_low];
         paths.modes = vec!["criticality".to_owned(); 2];
+    }
+
+    /// Without a switch no mode says when a task of low criticality goes on with less.
+    pub(super) fn refuse_degraded(&mut self) {
+        let paths: Vec<String> = self.degraded.keys().map(|task| path::join(task, "wcet_high")).collect();
+        for at in paths {
+            let reason = "a task of low criticality goes on with less in the mode `high` of `[criticality]`, which is not there";
+            self.tell(&at, reason, "add `[criticality]`, or give `wcet` in a `[[mode.task]]` instead");
+        }
+    }
+
+    /// The tasks of low criticality that go on in the high mode, with what they may execute there.
+    fn degraded_tasks(&mut self, draft: &Draft, paths: &Paths) -> Vec<TaskChange> {
+        let mut changes = Vec::new();
+        for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
+            let Some(&wcet) = self.degraded.get(path) else { continue };
+            let at = path::join(path, "wcet_high");
+            if wcet >= task.wcet {
+                let reason = format!(
+                    "a task of low criticality goes on with less: {wcet} is not below its wcet {}",
+                    task.wcet
+                );
+                self.tell(&at, &reason, "lower it; without it the task releases nothing in the high mode");
+                continue;
+            }
+            if wcet.is_zero() {
+                self.tell(
+                    &at,
+                    "the high wcet is zero",
+                    "remove it: the task then releases nothing in the high mode",
+                );
+                continue;
+            }
+            changes.push(TaskChange { task: task.name.clone(), wcet: Some(wcet), ..TaskChange::default() });
+        }
+        changes
     }
 
     /// What was read, and is wrong.

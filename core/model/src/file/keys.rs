@@ -194,7 +194,13 @@ pub const TASK: Section = Section {
             "wcet_high",
             Kind::Duration,
             "the wcet",
-            "With high criticality: the worst-case execution time that is believed in every mode.",
+            "With high criticality: the worst-case execution time that is believed in every mode. With low criticality, beside `[criticality]`: what its jobs may execute in the mode `high`, below the `wcet`.",
+        ),
+        key(
+            "virtual_deadline",
+            Kind::Duration,
+            "that of EDF-VD",
+            "With high criticality under EDF: the relative deadline that orders its jobs until the high mode holds.",
         ),
         key("offset", Kind::Duration, "any phase", "Arrival of the first job after the start."),
         key(
@@ -566,6 +572,12 @@ pub const MODE_TASK: Section = Section {
         key("priority", Kind::Integer, "as in the base mode", "Its priority in the mode."),
         key("period", Kind::Duration, "as in the base mode", "Its period or least separation in the mode."),
         key("deadline", Kind::Duration, "as in the base mode", "Its relative deadline in the mode."),
+        key(
+            "wcet",
+            Kind::Duration,
+            "no other",
+            "What its jobs may execute in the mode: one that has executed so long ends there without completing.",
+        ),
         key("left_over", Kind::Word(&LeftOver::WORDS), "that of the mode", "What becomes of its jobs."),
     ],
 };

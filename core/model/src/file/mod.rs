@@ -342,6 +342,8 @@ impl Reader {
         };
         if let Some(switch) = &switch {
             self.expand(switch, &mut draft, &mut paths, nodes);
+        } else if root.get("criticality").is_none() {
+            self.refuse_degraded();
         }
         let mut common: Option<Vec<Finding>> = None;
         for (policy, priorities) in system.candidates {

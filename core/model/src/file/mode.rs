@@ -88,13 +88,14 @@ impl Reader {
         });
         let period = self.optional(table, path, "period", Reader::span);
         let deadline = self.optional(table, path, "deadline", Reader::span);
+        let wcet = self.optional(table, path, "wcet", Reader::span);
         let left_over = self.optional(table, path, "left_over", Reader::left_over);
         if self.unread > before {
             return None;
         }
         let task = task?;
         let follows = period.filter(|_| implicit.contains(task.as_str()));
-        Some(TaskChange { task, priority, period, deadline: deadline.or(follows), left_over })
+        Some(TaskChange { task, priority, period, deadline: deadline.or(follows), wcet, left_over })
     }
 
     fn server_change(&mut self, node: &Node, path: &str) -> Option<ServerChange> {

@@ -142,8 +142,9 @@ impl Printer {
         self.span("bcet", task.bcet);
         if let Some(criticality) = task.criticality {
             self.line("criticality", &quoted(criticality.word()));
-            if let Criticality::High { wcet } = criticality {
+            if let Criticality::High { wcet, virtual_deadline } = criticality {
                 self.span("wcet_high", wcet);
+                self.maybe_span("virtual_deadline", virtual_deadline);
             }
         }
         self.maybe_span("offset", task.offset);
@@ -332,6 +333,7 @@ impl Printer {
             }
             self.maybe_span("period", change.period);
             self.maybe_span("deadline", change.deadline);
+            self.maybe_span("wcet", change.wcet);
             if let Some(left_over) = change.left_over {
                 self.line("left_over", &quoted(left_over.word()));
             }

@@ -27,6 +27,8 @@ pub(super) struct Reader {
     /// Keys that are given under a wrong name: their absence is told by that name.
     pub(super) misnamed: BTreeSet<String>,
     pub(super) places: BTreeMap<String, Place>,
+    /// What tasks of low criticality may execute in the high mode, by their paths.
+    pub(super) degraded: BTreeMap<String, horolog_time::Span>,
 }
 
 impl Reader {

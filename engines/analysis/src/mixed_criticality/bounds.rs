@@ -14,17 +14,21 @@ pub struct LevelTask {
     pub low: u64,
     /// The high worst case, ns, at least `low`; `None` for low criticality.
     pub high: Option<u64>,
+    /// Of low criticality: what a job may execute once the system has changed, ns, at most `low`: one that has executed as much ends there.
+    /// `None`: after the change it releases nothing.
+    pub degraded: Option<u64>,
 }
 
 impl LevelTask {
     /// The longest window that leaves the job in time.
-    fn limit(&self) -> Option<u64> {
+    #[inline]
+    pub(super) fn limit(&self) -> Option<u64> {
         self.deadline.min(self.period).checked_sub(self.jitter)
     }
 
     /// Most jobs ready in a half-open window of `window` ns, above zero: `ceil((w + J) / T)`.
     #[inline]
-    fn in_window(&self, window: u64) -> Option<u64> {
+    pub(super) fn in_window(&self, window: u64) -> Option<u64> {
         Some((window.checked_add(self.jitter)? - 1) / self.period + 1)
     }
 
@@ -32,6 +36,22 @@ impl LevelTask {
     #[inline]
     fn in_closed(&self, window: u64) -> Option<u64> {
         Some(window.checked_add(self.jitter)? / self.period + 1)
+    }
+
+    /// Of a task of low criticality in a window of `window` ns, of whose jobs at most `before` are ready before the change: how many jobs, and
+    /// how long they take.
+    #[inline]
+    fn of_low(&self, window: u64, before: u64) -> Option<(u64, u64)> {
+        let Some(degraded) = self.degraded else { return Some((before, before.checked_mul(self.low)?)) };
+        let after = self.in_window(window)?.saturating_sub(before);
+        let long = before.checked_mul(self.low)?;
+        Some((before + after, long.checked_add(after.checked_mul(degraded)?)?))
+    }
+
+    /// What a job has to execute for as long as the change matters to it; `None`: after the change it is none.
+    #[inline]
+    fn own(&self) -> Option<u64> {
+        self.high.or(self.degraded)
     }
 
     /// Of a task of high criticality, in a window of `window` ns in which the change comes `change` ns after its start: how many jobs, and how
@@ -59,7 +79,7 @@ const MOST_STEPS: u32 = 10_000;
 
 /// The least window `w` with `f(w) <= w`, from a start below it, up to `limit`; `None` also where that takes too many steps.
 #[inline]
-fn least(start: u64, limit: u64, f: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+pub(super) fn least(start: u64, limit: u64, f: impl Fn(u64) -> Option<u64>) -> Option<u64> {
     let mut window = start;
     for _ in 0..MOST_STEPS {
         if window > limit {
@@ -118,24 +138,33 @@ pub fn finishes(task: &LevelTask, above: &[LevelTask]) -> Option<u64> {
 /// sum over low j of ceil((w_LO + J_j) / T_j) C_j(LO)`, `w_LO` the longest window of the low mode: a change that comes later finds the
 /// job ended. Of a task of low criticality [`low_mode`]. Sufficient. `None` as in [`low_mode`].
 ///
-/// Source: `baruah11`.
+/// A task of low criticality that goes on with `degraded` ns a job, C(DEG), takes part with `N_LO C(LO) + (ceil((w + J) / T) - N_LO) C(DEG)`, `N_LO
+/// = ceil((w_LO + J) / T)`: jobs that are ready after the change have the shorter time, and no more than `N_LO` are before it. Its own job has
+/// ended by the change where it has executed C(DEG) by then, so it takes the most of `w_LO` and the formula with C(DEG) in place of C_i(HI).
+///
+/// Source: `baruah11`; for tasks that go on with less `burns13`.
 #[must_use]
 pub fn amc_rtb(task: &LevelTask, above: &[LevelTask]) -> Option<u64> {
     let low = low_window(task, above)?;
-    let Some(own) = task.high else { return low.checked_add(task.jitter) };
+    let Some(own) = task.own() else { return low.checked_add(task.jitter) };
     let fixed = low_jobs(above, own, |other| other.in_window(low))?;
     let demand = |window: u64| {
-        above.iter().filter_map(|other| Some((other, other.high?))).try_fold(fixed, |sum, (other, high)| {
-            sum.checked_add(other.in_window(window)?.checked_mul(high)?)
+        above.iter().try_fold(fixed, |sum, other| {
+            let part = match (other.high, other.degraded) {
+                (Some(high), _) => other.in_window(window)?.checked_mul(high)?,
+                (None, Some(_)) => other.of_low(window, other.in_window(low)?)?.1,
+                (None, None) => return Some(sum),
+            };
+            sum.checked_add(part)
         })
     };
     least(fixed.max(low), task.limit()?, demand)?.checked_add(task.jitter)
 }
 
-/// `own`, and the jobs of low criticality by their number.
+/// `own`, and the jobs of tasks that release nothing after the change by their number.
 #[inline]
 fn low_jobs(above: &[LevelTask], own: u64, count: impl Fn(&LevelTask) -> Option<u64>) -> Option<u64> {
-    let mut low = above.iter().filter(|other| other.high.is_none());
+    let mut low = above.iter().filter(|other| other.high.is_none() && other.degraded.is_none());
     low.try_fold(own, |sum, other| sum.checked_add(count(other)?.checked_mul(other.low)?))
 }
 
@@ -151,7 +180,7 @@ fn low_jobs(above: &[LevelTask], own: u64, count: impl Fn(&LevelTask) -> Option<
 #[must_use]
 pub fn amc_max(task: &LevelTask, above: &[LevelTask], effort: u64) -> Option<u64> {
     let low = low_window(task, above)?;
-    if task.high.is_none() {
+    if task.own().is_none() {
         return low.checked_add(task.jitter);
     }
     let (mut worst, mut change, mut left) = (low, 0, effort);
@@ -163,14 +192,18 @@ pub fn amc_max(task: &LevelTask, above: &[LevelTask], effort: u64) -> Option<u64
     worst.checked_add(task.jitter)
 }
 
-/// The longest window of a task of high criticality where the change comes `change` ns after its start.
+/// The longest window of a task that goes on after the change where the change comes `change` ns after its start.
 fn window_over(task: &LevelTask, above: &[LevelTask], change: u64) -> Option<u64> {
-    let fixed = low_jobs(above, task.high?, |other| other.in_closed(change))?;
+    let fixed = low_jobs(above, task.own()?, |other| other.in_closed(change))?;
     let demand = |window: u64| {
-        above
-            .iter()
-            .filter(|other| other.high.is_some())
-            .try_fold(fixed, |sum, other| sum.checked_add(other.over_change(window, change)?.1))
+        above.iter().try_fold(fixed, |sum, other| {
+            let part = match (other.high, other.degraded) {
+                (Some(_), _) => other.over_change(window, change)?.1,
+                (None, Some(_)) => other.of_low(window, other.in_closed(change)?)?.1,
+                (None, None) => return Some(sum),
+            };
+            sum.checked_add(part)
+        })
     };
     least(fixed.max(1), task.limit()?, demand)
 }
@@ -195,29 +228,31 @@ pub(super) struct Shares {
 pub(super) fn shares(test: &str, bound: u64, task: &LevelTask, above: &[LevelTask]) -> Option<Shares> {
     let window = bound.checked_sub(task.jitter)?;
     let low = low_window(task, above)?;
-    let own = task.high.unwrap_or(task.low);
+    let own = task.own().unwrap_or(task.low);
     let times = |count: u64, each: u64| Some((count, count.checked_mul(each)?));
     let in_low = |other: &LevelTask| times(other.in_window(low)?, other.low);
     let of = |own: u64, each: &dyn Fn(&LevelTask) -> Option<(u64, u64)>| {
         Some(Shares { own, above: above.iter().map(each).collect::<Option<_>>()? })
     };
     match test {
-        "amc-max" if window != low => {
+        "amc-max" | "amc-max-degraded" if window != low => {
             let mut change = 0;
             while change < low && window_over(task, above, change) != Some(window) {
                 change = next_change(above, change, low);
             }
             of(own, &|other| match other.high {
-                None => times(other.in_closed(change)?, other.low),
+                None => other.of_low(window, other.in_closed(change)?),
                 Some(_) => other.over_change(window, change),
             })
         }
-        "amc-rtb" => of(own, &|other| match other.high {
-            None => in_low(other),
+        "amc-rtb" | "amc-rtb-degraded" if window != low => of(own, &|other| match other.high {
+            None => other.of_low(window, other.in_window(low)?),
             Some(high) => times(other.in_window(window)?, high),
         }),
-        "smc" => of(own, &|other| times(other.in_window(window)?, other.high.unwrap_or(other.low))),
-        "amc-low" | "amc-max" => of(task.low, &in_low),
+        "smc" => of(task.high.unwrap_or(task.low), &|other| {
+            times(other.in_window(window)?, other.high.unwrap_or(other.low))
+        }),
+        "amc-low" | "amc-max" | "amc-max-degraded" | "amc-rtb" | "amc-rtb-degraded" => of(task.low, &in_low),
         _ => None,
     }
 }
@@ -227,11 +262,11 @@ mod tests {
     use super::*;
 
     fn low(period: u64, deadline: u64, low: u64) -> LevelTask {
-        LevelTask { period, deadline, jitter: 0, low, high: None }
+        LevelTask { period, deadline, jitter: 0, low, high: None, degraded: None }
     }
 
     fn high(period: u64, deadline: u64, low: u64, high: u64) -> LevelTask {
-        LevelTask { period, deadline, jitter: 0, low, high: Some(high) }
+        LevelTask { period, deadline, jitter: 0, low, high: Some(high), degraded: None }
     }
 
     #[test]

@@ -19,7 +19,13 @@ pub(crate) fn explain(system: &System, id: TaskId, options: &Options) -> Result<
     let verdict = analyze(system, options)?.tasks.swap_remove(id.index());
     let mut explanation = Explanation::unresolved(name, verdict.test);
     let Some(response) = verdict.response else {
-        explanation.reason = Some("no test finds a bound within the deadline".to_owned());
+        let why = match verdict.test {
+            "edf-vd" => {
+                "EDF-VD holds the demand of all tasks together against every interval: no task has a bound of its own"
+            }
+            _ => "no test finds a bound within the deadline",
+        };
+        explanation.reason = Some(why.to_owned());
         return Ok(explanation);
     };
     explanation.response = Some(response);

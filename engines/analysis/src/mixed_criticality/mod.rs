@@ -1,23 +1,30 @@
 //! Mixed criticality under fixed priorities: bounds in the low mode, over the change and in the high mode (decision 0021).
 
 pub mod bounds;
+pub mod edf_vd;
 mod explain;
+pub mod order;
+mod virtual_deadlines;
+pub mod whole_set;
 
 pub(crate) use explain::explain;
+pub(crate) use virtual_deadlines::fill;
 
 use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
 use crate::options::Options;
 use crate::result::{Analysis, ProcessorVerdict, Schedulable, TaskVerdict, TestResult, Verdict};
 use crate::{beyond, quick_facts};
-use bounds::{LevelTask, amc_max, amc_rtb, finishes, low_mode, smc};
+use bounds::{LevelTask, amc_max, amc_rtb, finishes, low_mode};
 use horolog_model::{
-    CpuId, Criticality, LeftOver, Mode, OverrunPolicy, Policy, Priority, System, TakesEffect, TaskId,
+    CpuId, Criticality, LeftOver, Mode, OverrunPolicy, Policy, Priority, System, TakesEffect, TaskChange,
+    TaskId,
 };
 use horolog_time::Span;
 
-/// The source of all three tests.
+/// The source of the three tests, and of those for tasks of low criticality that go on with less.
 const SOURCE: &str = "baruah11";
+const SOURCE_DEGRADED: &str = "burns13";
 
 /// Why a switch is none that the tests know.
 type Obstacle = String;
@@ -30,14 +37,18 @@ pub(crate) fn concerns(system: &System) -> bool {
 
 /// What about the modes, or anything else, the tests do not know.
 fn obstacle(system: &System) -> Option<Obstacle> {
-    if system.policy() != Policy::FixedPriority {
-        return Some(format!("the policy is {}, not fixed priorities", system.policy().word()));
-    }
     let [high, low] = system.modes() else {
         return Some("there are other modes beside the two of a switch".to_owned());
     };
     let (high, low) = if high.then.is_some() { (high, low) } else { (low, high) };
-    switch_obstacle(system, high, low).or_else(|| task_obstacle(system))
+    let why = switch_obstacle(system, high, low).or_else(|| task_obstacle(system));
+    why.or_else(|| if system.policy() == Policy::Edf { virtual_deadlines::obstacle(system) } else { None })
+}
+
+/// What a job of a task of low criticality may execute in the mode that overruns ask for, where it goes on there.
+fn degraded(system: &System, task: &horolog_model::Task) -> Option<Span> {
+    let high = system.modes().iter().find(|mode| mode.then.is_some())?;
+    high.tasks.iter().find(|change| change.task == task.name).and_then(|change| change.wcet)
 }
 
 /// Whether the two modes are those of a switch of criticality and of the way back.
@@ -49,8 +60,9 @@ fn switch_obstacle(system: &System, high: &Mode, low: &Mode) -> Option<Obstacle>
     let tasks = system.tasks();
     let name = &high.name;
     let activates = |task: &str| high.active.as_ref().is_none_or(|names| names.iter().any(|it| it == task));
-    if let Some(task) = tasks.iter().find(|task| activates(&task.name) != is_high(&task.name)) {
-        let how = if is_high(&task.name) { "does not activate" } else { "activates" };
+    let goes_on = |task: &horolog_model::Task| is_high(&task.name) || degraded(system, task).is_some();
+    if let Some(task) = tasks.iter().find(|task| activates(&task.name) != goes_on(task)) {
+        let how = if goes_on(task) { "does not activate" } else { "activates" };
         return Some(format!("mode `{name}` {how} `{}`", task.name));
     }
     let asks = |task: &&horolog_model::Task| task.overrun == OverrunPolicy::Mode(name.clone());
@@ -74,8 +86,15 @@ fn switch_obstacle(system: &System, high: &Mode, low: &Mode) -> Option<Obstacle>
             low.name
         ));
     }
-    let changes = [high, low].into_iter().find(|mode| !mode.tasks.is_empty() || !mode.servers.is_empty());
-    changes.map(|mode| format!("mode `{}` changes tasks or servers", mode.name))
+    let is_less_alone = |change: &TaskChange| {
+        let less = TaskChange { task: change.task.clone(), wcet: change.wcet, ..TaskChange::default() };
+        *change == less && !is_high(&change.task)
+    };
+    if high.servers.is_empty() && high.tasks.iter().all(is_less_alone) {
+        let changes = !low.tasks.is_empty() || !low.servers.is_empty();
+        return changes.then(|| format!("mode `{}` changes tasks or servers", low.name));
+    }
+    Some(format!("mode `{}` changes more than what low jobs may execute", high.name))
 }
 
 /// Whether every task is one of the tests.
@@ -109,10 +128,11 @@ fn task_obstacle(system: &System) -> Option<Obstacle> {
 }
 
 /// The system without any overrun: the low mode for ever. Every run of it is one of the whole system.
-fn low_system(system: &System) -> Result<System, AnalysisError> {
+pub(crate) fn low_system(system: &System) -> Result<System, AnalysisError> {
     let mut draft = system.to_draft();
     draft.modes.clear();
     for task in &mut draft.tasks {
+        // Deadlines that order alone may be missed: the low mode's answer is that of the tasks' own.
         task.criticality = None;
         task.overrun = OverrunPolicy::Count;
     }
@@ -137,7 +157,17 @@ pub(crate) fn analyze(system: &System, options: &Options) -> Result<Analysis, An
         if model.tasks.is_empty() {
             continue;
         }
-        for (id, verdict) in verdicts(system, cpu, &model, &low, options.effort)? {
+        let set = Set::new(system, &model)?;
+        let found = match system.policy() {
+            Policy::Edf => virtual_deadlines::verdicts(system, cpu, &set, options.effort, &mut notes),
+            _ => verdicts(system, cpu, &set, options.effort),
+        };
+        for (id, mut verdict) in found {
+            let of_low = &low.tasks[id.index()];
+            if of_low.verdict == Verdict::Misses && verdict.verdict != Verdict::Meets {
+                verdict.take_over(of_low, "in the low mode alone");
+                verdict.witness.clone_from(&of_low.witness);
+            }
             tasks[id.index()] = Some(verdict);
         }
         notes.push(match model.has_costs {
@@ -175,15 +205,26 @@ pub(crate) fn analyze(system: &System, options: &Options) -> Result<Analysis, An
     })
 }
 
-/// The system with the priorities that the low mode's analysis assigns.
+/// The system with the priorities or virtual deadlines that simulation and run have, too.
 fn with_priorities(system: &System) -> Result<System, AnalysisError> {
-    let resolved = crate::resolve(&low_system(system)?)?;
-    let mut draft = system.to_draft();
-    draft.priorities = resolved.priorities();
-    for (task, of) in draft.tasks.iter_mut().zip(resolved.tasks()) {
-        task.priority = of.priority;
+    crate::resolve(system)
+}
+
+/// Audsley's order of one processor's tasks by these tests, most important first; `None` where they do not apply, or find none.
+pub(crate) fn audsley(system: &System, cpu: CpuId, effort: u64) -> Option<Vec<TaskId>> {
+    if !concerns(system) || obstacle(system).is_some() {
+        return None;
     }
-    System::new(draft).map_err(AnalysisError::model)
+    let set = Set::new(system, &CpuModel::of(system, cpu).ok()?).ok()?;
+    let tasks: Vec<LevelTask> = set.tasks.iter().map(|(.., level)| *level).collect();
+    let finish = low_jobs_finish(system);
+    let holds = |task: &LevelTask, above: &[LevelTask]| {
+        let late = if finish && task.high.is_none() { finishes } else { amc_rtb };
+        let by_window = late(task, above).is_some() && low_mode(task, above).is_some();
+        by_window || (!finish || task.high.is_some()) && amc_max(task, above, effort).is_some()
+    };
+    let order = order::audsley(&tasks, &set.loads, holds)?;
+    Some(order.into_iter().map(|index| set.tasks[index].0).collect())
 }
 
 /// Whether jobs of low criticality that are there at a change to the high mode, which the low one follows, go on to their end.
@@ -207,16 +248,23 @@ impl Set {
             let overflow = || AnalysisError::overflow(format!("task.{}", of.name), "wcet_high");
             let extra = task.wcet - task.bare_wcet;
             let high = match of.criticality {
-                Some(Criticality::High { wcet }) => {
+                Some(Criticality::High { wcet, .. }) => {
                     Some(wcet.as_ns().checked_add(extra).ok_or_else(overflow)?)
                 }
                 _ => None,
             };
             let period = of.separation().map_or(u64::MAX, Span::as_ns);
             // An overrun is noticed late by as much as a release is.
-            let late = if high.is_some() { latency } else { 0 };
-            let low = task.wcet.checked_add(late).ok_or_else(overflow)?;
+            let less = degraded(system, of);
+            let late = if high.is_some() || less.is_some() { latency } else { 0 };
+            let low = match high {
+                Some(_) => task.wcet.checked_add(late).ok_or_else(overflow)?,
+                None => task.wcet,
+            };
+            let beyond = |less: Span| less.as_ns().checked_add(extra)?.checked_add(late);
+            let degraded = less.map(|less| beyond(less).ok_or_else(overflow)).transpose()?;
             let level = LevelTask {
+                degraded: degraded.map(|less| less.min(task.wcet)),
                 period,
                 deadline: task.deadline.unwrap_or(period),
                 jitter: task.arrival.jitter(),
@@ -230,7 +278,7 @@ impl Set {
                 return None;
             };
             let (period, wcet) = (separation, load.wcet);
-            Some(LevelTask { period, deadline: period, jitter, low: wcet, high: Some(wcet) })
+            Some(LevelTask { period, deadline: period, jitter, low: wcet, high: Some(wcet), degraded: None })
         };
         let loads: Option<Vec<LevelTask>> = model.interrupts.iter().map(load).collect();
         let loads =
@@ -255,57 +303,59 @@ impl Set {
     }
 }
 
-fn verdicts(
-    system: &System,
-    cpu: CpuId,
-    model: &CpuModel,
-    low: &Analysis,
-    effort: u64,
-) -> Result<Vec<(TaskId, TaskVerdict)>, AnalysisError> {
-    let set = Set::new(system, model)?;
-    // The bound by the worst instant rests on the deadlines of the high tasks: by a test that does not.
-    let by_window = |place: usize| amc_rtb(&set.tasks[place].2, &set.above(place)).is_some();
-    let all_high_meet =
-        (0..set.tasks.len()).filter(|&place| set.tasks[place].2.high.is_some()).all(by_window);
+fn verdicts(system: &System, cpu: CpuId, set: &Set, effort: u64) -> Vec<(TaskId, TaskVerdict)> {
+    let is_degraded = set.tasks.iter().any(|(.., level)| level.degraded.is_some());
+    let finish = low_jobs_finish(system);
+    let max_of = |place: usize| amc_max(&set.tasks[place].2, &set.above(place), effort);
+    let maxima: Vec<Option<u64>> = (0..set.tasks.len()).map(max_of).collect();
+    // The bound by the worst instant rests on the deadlines of the high tasks above: the first job that missed one would do so behind jobs
+    // that have not, and within its bound.
+    let rests = |place: usize| {
+        set.tasks_above(place)
+            .filter(|&other| set.tasks[other].2.high.is_some())
+            .all(|other| maxima[other].is_some() || amc_rtb(&set.tasks[other].2, &set.above(other)).is_some())
+    };
+    let rests: Vec<bool> = (0..set.tasks.len()).map(rests).collect();
     let mut verdicts = Vec::with_capacity(set.tasks.len());
     for place in 0..set.tasks.len() {
         let (id, _, level) = set.tasks[place];
         let above = set.above(place);
-        let test = |test: &'static str, bound: Option<u64>, note: Option<String>| TestResult {
-            test,
-            verdict: if bound.is_some() { Verdict::Meets } else { Verdict::Unknown },
-            response: bound.map(Span::from_ns),
-            exact: false,
-            source: SOURCE,
-            note: note
-                .or_else(|| bound.is_none().then(|| "no bound within the deadline was found".to_owned())),
-        };
         let in_low = low_mode(&level, &above);
-        let tests = if level.high.is_some() {
-            let words = in_low.map(|ns| format!("in the low mode at most {}", Span::from_ns(ns)));
-            let late = |bound: Option<u64>| bound.filter(|_| in_low.is_some());
-            let max = if all_high_meet { amc_max(&level, &above, effort) } else { None };
+        let words = in_low.map(|ns| format!("in the low mode at most {}", Span::from_ns(ns)));
+        let late = |bound: Option<u64>| bound.filter(|_| in_low.is_some());
+        let by_smc = || result("smc", SOURCE, late(finishes(&level, &above)), words.clone());
+        let tests = if level.high.is_some() || level.degraded.is_some() && !finish {
+            let max = maxima[place].filter(|_| rests[place]);
+            let (max_name, rtb_name, source) = match is_degraded {
+                true => ("amc-max-degraded", "amc-rtb-degraded", SOURCE_DEGRADED),
+                false => ("amc-max", "amc-rtb", SOURCE),
+            };
             vec![
-                test("amc-max", max, words.clone()),
-                test("amc-rtb", amc_rtb(&level, &above), words.clone()),
-                test("smc", late(smc(&level, &above)), words),
+                result(max_name, source, max, words.clone()),
+                result(rtb_name, source, amc_rtb(&level, &above), words.clone()),
+                by_smc(),
             ]
-        } else if low_jobs_finish(system) {
-            let words = in_low.map(|ns| format!("in the low mode at most {}", Span::from_ns(ns)));
-            vec![test("smc", finishes(&level, &above).filter(|_| in_low.is_some()), words)]
+        } else if finish {
+            vec![by_smc()]
         } else {
-            vec![test("amc-low", in_low, None)]
+            vec![result("amc-low", SOURCE, in_low, None)]
         };
         let task = system.task(id);
         let best = TaskVerdict::best_of(task.name.clone(), cpu, task.deadline, Span::ZERO, tests);
         let mut best = best.unwrap_or_else(|| beyond::unknown_task(system, id));
         best.low_mode = in_low.map(Span::from_ns);
-        let of_low = &low.tasks[id.index()];
-        if of_low.verdict == Verdict::Misses && best.verdict != Verdict::Meets {
-            best.take_over(of_low, "in the low mode alone");
-            best.witness.clone_from(&of_low.witness);
-        }
         verdicts.push((id, best));
     }
-    Ok(verdicts)
+    verdicts
+}
+
+fn result(test: &'static str, source: &'static str, bound: Option<u64>, note: Option<String>) -> TestResult {
+    TestResult {
+        test,
+        verdict: if bound.is_some() { Verdict::Meets } else { Verdict::Unknown },
+        response: bound.map(Span::from_ns),
+        exact: false,
+        source,
+        note: note.or_else(|| bound.is_none().then(|| "no bound within the deadline was found".to_owned())),
+    }
 }

@@ -53,7 +53,13 @@ impl Threads {
         shared.control.attention.fetch_or(OVERRAN, Ordering::AcqRel);
         match action {
             OverrunAction::Skip => shared.control.must_end.store(true, Ordering::Release),
-            OverrunAction::Demote => self.demote(seat, Class::Fifo(bands::DEMOTED)),
+            OverrunAction::Demote => {
+                if shared.overrun != OverrunAction::Demote {
+                    // The mode leaves no more to it.
+                    shared.control.must_end.store(true, Ordering::Release);
+                }
+                self.demote(seat, Class::Fifo(bands::DEMOTED));
+            }
             OverrunAction::Stop => {
                 shared.control.must_end.store(true, Ordering::Release);
                 self.drop_waiting(seat);

@@ -97,6 +97,16 @@ impl Verifier {
                 let _ = decisions.change_mode(&[], mode, self.now, &self.companion);
             }
         }
+        if kind == Kind::Enforcement && decisions.is_flat() && self.is_end_by_limit(record) {
+            // The mode leaves no more to it: it ends there, or goes on outside the order.
+            let kind = if record.extra == 4 { Kind::Completion } else { Kind::Suspend };
+            decisions.tell_flat(&Record { kind, extra: 0, ..*record }, self.now);
+            if decisions.recorded.actual == Some(TaskId(record.task)) {
+                decisions.recorded.actual = None;
+            }
+            (decisions.is_open, decisions.group_at) = (true, self.now);
+            return;
+        }
         let by_mode = kind == Kind::Enforcement && decisions.is_by_mode(record, self.now);
         let lost = match kind {
             Kind::Enforcement if by_mode => {
@@ -129,6 +139,11 @@ impl Verifier {
             decisions.group.push(Record { time: Instant::from_ns(self.now), ..*record });
         }
         (decisions.is_open, decisions.group_at) = (true, self.now);
+    }
+
+    fn is_end_by_limit(&self, record: &Record) -> bool {
+        let task = self.model.tasks.get(record.task as usize);
+        matches!(record.extra, 2 | 4) && task.is_some_and(|task| task.limit.is_some())
     }
 
     fn waits_for_notice(&self, decisions: &Decisions) -> bool {
