@@ -1,7 +1,11 @@
 //! Random task sets of a stated recipe, the same for ever from the same seed: `docs/concepts/task-sets.md`.
 
+pub mod batch;
 pub mod random;
 pub mod task_set;
+pub mod vectors;
 
+pub use batch::{Batch, BatchDeadlines, Periods};
 pub use random::{Random, SplitMix64};
 pub use task_set::{Deadlines, DrawnTask, PreemptionRecipe, TaskSetRecipe, shares, system_of};
+pub use vectors::{Method, Vectors};
