@@ -96,9 +96,10 @@ impl Rest {
         let mut least = vec![vec![0; width]; places.len() + 1];
         let mut surplus = vec![0; places.len() + 1];
         for application in (0..places.len()).rev() {
-            for resource in 0..width {
+            let (here, behind) = least.split_at_mut(application + 1);
+            for (resource, (sum, rest)) in here[application].iter_mut().zip(&behind[0]).enumerate() {
                 let amounts = places[application].iter().map(|&place| problem.uses(place)[resource]);
-                least[application][resource] = least[application + 1][resource] + amounts.min().unwrap_or(0);
+                *sum = rest + amounts.min().unwrap_or(0);
             }
             let best = prices.and_then(|prices| {
                 places[application].iter().map(|&place| prices.surplus(problem, place)).max()

@@ -121,7 +121,7 @@ fn norm_rounds<'a>(best: &mut State<'a>, first: &[usize], rounds: usize, scratch
         let weights = weights(problem, &per_unit, NORM_DIGITS);
         let norm = |uses: &[u64]| {
             let term = |(&used, weight): (&u64, &u128)| {
-                let scaled = (u128::from(used) * weight >> POINT) as u64;
+                let scaled = ((u128::from(used) * weight) >> POINT) as u64;
                 scaled * scaled
             };
             uses.iter().zip(&weights).map(term).sum::<u64>().isqrt()

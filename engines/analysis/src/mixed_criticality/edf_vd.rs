@@ -267,7 +267,7 @@ mod tests {
         for _ in 0..20_000 {
             let tasks: Vec<EdfLevel> = (0..2 + below(2))
                 .map(|_| {
-                    let period = [2, 3, 4, 6, 8, 12][below(6) as usize];
+                    let period: u64 = [2, 3, 4, 6, 8, 12][below(6) as usize];
                     let wcet = 1 + below(period.div_ceil(2));
                     let longer = (below(2) == 0).then(|| (wcet + below(3)).min(period));
                     EdfLevel { period, low: wcet, high: longer }
