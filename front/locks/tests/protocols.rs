@@ -86,6 +86,33 @@ fn every_function_returns_what_it_returns_without_a_protocol() {
 }
 
 #[test]
+fn waits_that_only_a_time_out_ends_end_as_without_a_protocol() {
+    let (folder, _alone) = folder();
+    let Some(program) = compile(folder.path(), "cc", &[], "deadlocks.c") else { return };
+    let expected = alone(&mut Command::new(&program));
+    assert!(expected.status == Some(0) && expected.out.lines().count() == 50, "{}", expected.out);
+    let cases = BOTH.into_iter().flat_map(|rules| {
+        [Some(Command::new(&program)), real_time(10, &program)]
+            .into_iter()
+            .flatten()
+            .map(move |one| (rules, one))
+    });
+    let cases: Vec<_> = cases.collect();
+    // They sleep most of the time.
+    std::thread::scope(|scope| {
+        for (rules, mut command) in cases {
+            let expected = &expected;
+            scope.spawn(move || {
+                let found = under(rules, &mut command);
+                let outcome = (found.out.as_str(), found.status);
+                assert_eq!(outcome, (expected.out.as_str(), Some(0)), "{rules}: {}", found.err);
+                assert_eq!(found.count(What::Set), 61, "{rules}: {:?}", found.counts);
+            });
+        }
+    });
+}
+
+#[test]
 fn attributes_of_the_program_stay_and_the_kind_shows_the_protocol() {
     let (folder, _alone) = folder();
     let Some(program) = compile(folder.path(), "cc", &[], "attributes.c") else { return };

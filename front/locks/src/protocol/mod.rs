@@ -6,6 +6,7 @@
 //! Condition variables need nothing: who waits with a mutex has locked it before.
 
 mod ceiling;
+mod contended;
 mod elf;
 mod lines;
 mod sites;
@@ -44,6 +45,22 @@ fn this_thread() -> c_int {
 #[inline]
 pub(crate) fn before(mutex: usize, site: usize) -> bool {
     IS_ON.load(Ordering::Relaxed) && asked(mutex, site)
+}
+
+/// The lock call itself, of a mutex that has inheritance from this library; `None`: the real function's business.
+/// `until`: a clock, and the address of its time.
+#[inline]
+pub(crate) fn acquire(mutex: usize, until: Option<(c_int, usize)>) -> Option<c_int> {
+    if !IS_ON.load(Ordering::Relaxed) {
+        return None;
+    }
+    contended::lock(Mutex(mutex), until.map(|(clock, time)| (clock, time as *const libc::timespec)))
+}
+
+/// The same of a try.
+#[inline]
+pub(crate) fn attempt(mutex: usize) -> Option<c_int> {
+    if IS_ON.load(Ordering::Relaxed) { contended::try_lock(Mutex(mutex)) } else { None }
 }
 
 /// After it: a lock that was not got raises no thread. The outcome for the program.
@@ -177,6 +194,7 @@ pub(crate) fn start() {
     if !is_able {
         return;
     }
+    contended::start();
     let rules: Vec<_> = lock_protocol::rules(&text).collect();
     SITES.get_or_init(|| Sites::new(&rules));
     // SAFETY: two functions of this library, which stays to the end of the process.
