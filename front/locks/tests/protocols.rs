@@ -63,6 +63,21 @@ fn real_time(priority: u32, program: &Path) -> Option<Command> {
     Some(command)
 }
 
+/// Compiles this text as `other`; `None`, said, without a compiler.
+fn compile_text(folder: &Path, source: &str) -> Option<PathBuf> {
+    let (file, program) = (folder.join("other.c"), folder.join("other"));
+    std::fs::write(&file, source).expect("written");
+    let built = Command::new("cc").args(["-g", "-pthread", "-o"]).arg(&program).arg(&file).output();
+    match built {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => {
+            println!("SKIPPED: no cc: {error}");
+            return None;
+        }
+    }
+    Some(program)
+}
+
 const BOTH: [&str; 2] = ["inheritance", "ceiling=50"];
 
 #[test]
@@ -110,6 +125,58 @@ fn waits_that_only_a_time_out_ends_end_as_without_a_protocol() {
             });
         }
     });
+}
+
+#[test]
+fn what_is_started_under_a_ceiling_begins_with_the_own_priority() {
+    let (folder, _alone) = folder();
+    let Some(program) = compile(folder.path(), "cc", &[], "started.c") else { return };
+    let expected = alone(&mut Command::new(&program));
+    assert!(expected.status == Some(0) && expected.out.lines().count() == 17, "{}", expected.out);
+    for rules in BOTH {
+        let found = under(rules, &mut Command::new(&program));
+        assert_eq!(
+            (found.out.as_str(), found.status),
+            (expected.out.as_str(), Some(0)),
+            "{rules}: {}",
+            found.err
+        );
+    }
+    let Some(mut command) = real_time(10, &program) else { return };
+    let expected = alone(&mut command);
+    assert_eq!(expected.out.matches(" 10").count(), 14, "{}", expected.out);
+    for (rules, raised) in [("inheritance", 10), ("ceiling=50", 50), ("ceiling=10", 10), ("ceiling=9", 10)] {
+        let Some(mut command) = real_time(10, &program) else { return };
+        let found = under(rules, &mut command);
+        assert_eq!(
+            (found.out.as_str(), found.status),
+            (expected.out.as_str(), Some(0)),
+            "{rules}: {}",
+            found.err
+        );
+        assert_eq!(found.err, format!("raised {raised}\n"), "{rules}");
+    }
+}
+
+/// A thread that may not raise its priority takes the lock all the same, and errno is its own.
+#[test]
+fn a_ceiling_that_is_not_allowed_changes_no_errno() {
+    let (folder, _alone) = folder();
+    let source = "#define _GNU_SOURCE\n#include <errno.h>\n#include <pthread.h>\n#include <stdio.h>\n#include <sys/resource.h>\n#include <unistd.h>\n\
+                  static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;\n\
+                  int main(void) { struct rlimit none = {0, 0}; setrlimit(RLIMIT_RTPRIO, &none);\n\
+                  int user = setresuid(65534, 65534, 65534); errno = 77; int l = pthread_mutex_lock(&m); int e = errno;\n\
+                  int u = pthread_mutex_unlock(&m); printf(\"%d %d %d %d %d\\n\", user, l, e, u, errno); return 0; }\n";
+    let Some(program) = compile_text(folder.path(), source) else { return };
+    let Some(mut command) = real_time(10, &program) else { return };
+    let expected = alone(&mut command);
+    assert!(expected.out.ends_with(" 0 77 0 77\n"), "{}", expected.out);
+    let Some(mut command) = real_time(10, &program) else { return };
+    let found = under("ceiling=50", &mut command);
+    assert_eq!(found.out, expected.out);
+    if expected.out.starts_with("0 ") {
+        assert_eq!(found.count(What::NotAllowed), 1, "{:?}", found.counts.rows);
+    }
 }
 
 #[test]
@@ -293,18 +360,7 @@ fn a_lock_that_another_thread_unlocks_is_told() {
                   int main(void) { pthread_t t; pthread_mutex_lock(&m); pthread_create(&t, 0, other, 0);\n\
                   pthread_join(t, 0); return 0; }\n";
     let (folder, _alone) = folder();
-    let (file, program) = (folder.path().join("other.c"), folder.path().join("other"));
-    std::fs::write(&file, source).expect("written");
-    if !Command::new("cc")
-        .arg("-pthread")
-        .arg("-o")
-        .arg(&program)
-        .arg(&file)
-        .status()
-        .is_ok_and(|s| s.success())
-    {
-        return println!("SKIPPED: no cc");
-    }
+    let Some(program) = compile_text(folder.path(), source) else { return };
     assert_eq!(alone(&mut Command::new(&program)).out, "0\n");
     let found = under("inheritance", &mut Command::new(&program));
     assert_eq!((found.out.as_str(), found.count(What::NotHeld)), ("1\n", 1));

@@ -12,7 +12,7 @@ mod lines;
 mod sites;
 mod word;
 
-pub(crate) use ceiling::{resume, suspend};
+pub(crate) use ceiling::{resume, step_down, step_up, suspend};
 
 use crate::real;
 use core::cell::Cell;
