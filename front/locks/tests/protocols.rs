@@ -370,6 +370,61 @@ fn a_lock_that_another_thread_unlocks_is_told() {
     assert_eq!(under("none\tmain\ninheritance", &mut Command::new(&program)).out, "0\n");
 }
 
+/// Rules of each form fit a library that the program opens itself.
+#[test]
+fn rules_fit_a_library_that_is_opened_later() {
+    let (folder, _alone) = folder();
+    let library = |text: &str| {
+        let (file, library) = (folder.path().join("plug.c"), folder.path().join("libplug.so"));
+        std::fs::write(&file, text).expect("written");
+        // Not written over: a program may have the old one open.
+        let fresh = folder.path().join("fresh.so");
+        let built = Command::new("cc").args(["-g", "-shared", "-fPIC", "-o"]).args([&fresh, &file]).output();
+        assert!(built.is_ok_and(|output| output.status.success()));
+        std::fs::rename(&fresh, &library).expect("renamed");
+        library
+    };
+    let source = "#include <dlfcn.h>\n#include <stdlib.h>\nint main(int n, char **v) {\n\
+                  for (int i = 2; i < n; i++) { void *h = dlopen(v[1], RTLD_NOW); if (!h) abort();\n\
+                  for (int j = 0; j < 3; j++) { ((int (*)(int))dlsym(h, \"plug_lock\"))(j); ((int (*)(int))dlsym(h, \"other_lock\"))(j); }\n\
+                  dlclose(h); } return 0; }\n";
+    let Some(program) = compile_text(folder.path(), source) else { return };
+    let plug = library(
+        "#include <pthread.h>\nstatic pthread_mutex_t m[8];\n\
+         int plug_lock(int i) {\n    pthread_mutex_lock(&m[i]);\n    return pthread_mutex_unlock(&m[i]); }\n\
+         int other_lock(int i) {\n    pthread_mutex_lock(&m[4 + i]);\n    return pthread_mutex_unlock(&m[4 + i]); }\n",
+    );
+    let command = || {
+        let mut command = Command::new(&program);
+        command.arg(&plug).arg("x");
+        command
+    };
+    let ran = under("inheritance\tlibplug.so!plug_lock", &mut command());
+    let offset = ran.counts.rows.iter().find(|row| row.what == What::Set).expect("a row").offset;
+    for (rules, set, left) in [
+        ("inheritance\tlibplug.so!plug_*".to_owned(), 3, 3),
+        ("inheritance\tplug_*".to_owned(), 3, 3),
+        ("inheritance\t*_lock".to_owned(), 6, 0),
+        ("inheritance\tlibplug.so!*".to_owned(), 6, 0),
+        ("inheritance\tplug.c:4".to_owned(), 3, 3),
+        ("inheritance\tplug.c:3-7".to_owned(), 6, 0),
+        ("inheritance\tplug.c:5-6".to_owned(), 0, 6),
+        ("none\tplug_lock\ninheritance".to_owned(), 3, 3),
+        ("none\tother!*\ninheritance\tother_*".to_owned(), 3, 3),
+        (format!("inheritance\tlibplug.so+{offset:#x}"), 3, 3),
+        (format!("inheritance\tlibplug.so+{:#x}", offset - 1), 0, 6),
+        ("inheritance\tlibplug.so!plug_lock+0x1".to_owned(), 0, 6),
+        ("inheritance\tno_such".to_owned(), 0, 6),
+    ] {
+        let ran = under(&rules, &mut command());
+        assert_eq!(
+            (ran.status, ran.count(What::Set), ran.count(What::Left)),
+            (Some(0), set, left),
+            "{rules}"
+        );
+    }
+}
+
 #[test]
 fn real_programs_end_the_same_with_the_same_descriptors_and_output() {
     let (_folder, _alone) = folder();

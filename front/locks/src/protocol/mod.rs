@@ -8,6 +8,7 @@
 mod ceiling;
 mod contended;
 mod elf;
+mod later;
 mod lines;
 mod sites;
 mod word;
@@ -195,8 +196,9 @@ pub(crate) fn start() {
         return;
     }
     contended::start();
-    let rules: Vec<_> = lock_protocol::rules(&text).collect();
-    SITES.get_or_init(|| Sites::new(&rules));
+    // They stay to the end of the process.
+    let rules: Vec<_> = lock_protocol::rules(Box::leak(text.into_boxed_str())).collect();
+    SITES.get_or_init(|| Sites::new(Box::leak(rules.into_boxed_slice())));
     // SAFETY: two functions of this library, which stays to the end of the process.
     unsafe { libc::pthread_atfork(Some(forking), None, Some(forked)) };
     IS_ON.store(true, Ordering::Release);
