@@ -4,7 +4,7 @@
 //! The kernel hands a thread's scheduling down to whatever it starts. So the thread gives the ceiling up for the call;
 //! what it holds stays under inheritance meanwhile. A program that replaces the caller's gets the own priority for good.
 
-use crate::protocol::{step_down, step_up};
+use crate::protocol::{about_to_start, step_down, step_up};
 use crate::real;
 use crate::wrapper::call;
 use core::ffi::c_int;
@@ -20,15 +20,32 @@ macro_rules! starting {
             outcome
         }
     )+};
+    (spawn $export:ident, $real:ident, $is_name:literal) => {
+        #[unsafe(no_mangle)]
+        unsafe extern "C-unwind" fn $export(
+            process: usize,
+            file: usize,
+            actions: usize,
+            attributes: usize,
+            arguments: usize,
+            environment: usize,
+        ) -> c_int {
+            about_to_start(file, $is_name, environment);
+            let left = step_down();
+            let outcome = call!(real::$real, process, file, actions, attributes, arguments, environment);
+            step_up(left);
+            outcome
+        }
+    };
 }
 
 starting! {
     pthread_create(thread, attributes, function, argument), PTHREAD_CREATE;
     thrd_create(thread, function, argument), THRD_CREATE;
-    posix_spawnp(process, file, actions, attributes, arguments, environment), POSIX_SPAWNP;
-    posix_spawn(process, path, actions, attributes, arguments, environment), POSIX_SPAWN;
     system(command), SYSTEM;
 }
+starting!(spawn posix_spawn, POSIX_SPAWN, false);
+starting!(spawn posix_spawnp, POSIX_SPAWNP, true);
 
 /// Its result is a pointer.
 #[unsafe(no_mangle)]
@@ -48,8 +65,10 @@ unsafe extern "C-unwind" fn popen(command: usize, mode: usize) -> usize {
 
 /// Functions that replace the program. Their arguments, of any number, stay where they are.
 macro_rules! replacing {
-    ($($export:ident, $real:ident, $find:ident;)+) => {$(
-        extern "C" fn $find() -> usize {
+    ($($export:ident, $real:ident, $find:ident, $look:expr;)+) => {$(
+        extern "C" fn $find(first: usize, second: usize, third: usize) -> usize {
+            let look: fn(usize, usize, usize) = $look;
+            look(first, second, third);
             leave_for_good();
             let function = real::$real.address() as usize;
             if function == 0 { absent as *const () as usize } else { function }
@@ -96,13 +115,14 @@ fn leave_for_good() {
 }
 
 replacing! {
-    execve, EXECVE, find_execve;
-    execv, EXECV, find_execv;
-    execvp, EXECVP, find_execvp;
-    execvpe, EXECVPE, find_execvpe;
-    execl, EXECL, find_execl;
-    execlp, EXECLP, find_execlp;
-    execle, EXECLE, find_execle;
-    fexecve, FEXECVE, find_fexecve;
-    execveat, EXECVEAT, find_execveat;
+    execve, EXECVE, find_execve, |path, _, list| about_to_start(path, false, list);
+    execv, EXECV, find_execv, |path, _, _| about_to_start(path, false, 0);
+    execvp, EXECVP, find_execvp, |file, _, _| about_to_start(file, true, 0);
+    execvpe, EXECVPE, find_execvpe, |file, _, list| about_to_start(file, true, list);
+    execl, EXECL, find_execl, |path, _, _| about_to_start(path, false, 0);
+    execlp, EXECLP, find_execlp, |file, _, _| about_to_start(file, true, 0);
+    // Its environment stands behind arguments of any number.
+    execle, EXECLE, find_execle, |path, _, _| about_to_start(path, false, 0);
+    fexecve, FEXECVE, find_fexecve, |_, _, _| {};
+    execveat, EXECVEAT, find_execveat, |_, _, _| {};
 }

@@ -425,6 +425,60 @@ fn rules_fit_a_library_that_is_opened_later() {
     }
 }
 
+/// A program that the library is not in is told by who starts it.
+#[test]
+fn programs_that_the_library_does_not_reach_are_told() {
+    let (folder, _alone) = folder();
+    let Some(reached) = compile_text(folder.path(), "int main(void) { return 0; }\n") else { return };
+    let (file, fixed) = (folder.path().join("other.c"), folder.path().join("fixed"));
+    let built = Command::new("cc").arg("-static").arg("-o").args([&fixed, &file]).output();
+    if !built.is_ok_and(|output| output.status.success()) {
+        return println!("SKIPPED: no static C library");
+    }
+    let other = folder.path().join("set-group");
+    std::fs::copy(&reached, &other).expect("copied");
+    let told = |script: &str| {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(script).current_dir(folder.path());
+        let path = std::env::var("PATH").unwrap_or_default();
+        let ran = under("inheritance", shell.env("PATH", format!("{path}:{}", folder.path().display())));
+        let rows = ran
+            .counts
+            .rows
+            .iter()
+            .map(|row| (row.what, String::from_utf8_lossy(&row.module).into_owned(), row.count));
+        let mut rows: Vec<_> = rows.filter(|(what, ..)| *what >= What::Static).collect();
+        rows.sort();
+        (rows, ran.status, ran.err)
+    };
+    let name = |file: &Path| file.display().to_string();
+    for (script, what, file, count) in [
+        ("./fixed; ./fixed; exit 3", What::Static, "./fixed".to_owned(), 2),
+        ("fixed; exit 3", What::Static, name(&fixed), 1),
+        ("env fixed; exit 3", What::Static, name(&fixed), 1),
+        ("env -i ./other; exit 3", What::Environment, "./other".to_owned(), 1),
+        ("env -u LD_PRELOAD ./other; exit 3", What::Environment, "./other".to_owned(), 1),
+        ("env -u HOROLOG_LOCK_TABLE ./other; exit 3", What::Environment, "./other".to_owned(), 1),
+    ] {
+        assert_eq!(told(script), (vec![(what, file, count)], Some(3), String::new()), "{script}");
+    }
+    assert_eq!(told("./other; env ./other; other; sh -c ./other; exit 3"), (vec![], Some(3), String::new()));
+    let (rows, status, _) = told("./nowhere; ./other.c; exit 3");
+    assert_eq!((rows, status), (vec![], Some(3)));
+    // Python starts programs by vfork and each folder of PATH in turn.
+    let script =
+        "python3 -c 'import subprocess; subprocess.run([\"fixed\"]); subprocess.run([\"true\"])'; exit 3";
+    if Path::new("/usr/bin/python3").exists() {
+        assert_eq!(told(script).0, [(What::Static, name(&fixed), 1)]);
+    }
+    let privileged =
+        Command::new("chgrp").arg("65534").arg(&other).status().is_ok_and(|status| status.success())
+            && Command::new("chmod").arg("2755").arg(&other).status().is_ok_and(|status| status.success());
+    if privileged {
+        assert_eq!(told("./set-group; exit 3").0, [(What::Privileged, "./set-group".to_owned(), 1)]);
+    }
+}
+
 #[test]
 fn real_programs_end_the_same_with_the_same_descriptors_and_output() {
     let (_folder, _alone) = folder();

@@ -10,10 +10,12 @@ mod contended;
 mod elf;
 mod later;
 mod lines;
+mod reach;
 mod sites;
 mod word;
 
 pub(crate) use ceiling::{resume, step_down, step_up, suspend};
+pub(crate) use reach::about_to_start;
 
 use crate::real;
 use core::cell::Cell;
