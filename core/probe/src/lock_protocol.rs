@@ -169,11 +169,17 @@ pub enum What {
     TooMany,
     /// Unlocked by a thread that does not hold it, which is refused under a protocol.
     NotHeld,
+    /// A program that was started and is statically linked, or for another machine: the library does not reach it.
+    Static,
+    /// The same: one that changes its user, its group or its capabilities.
+    Privileged,
+    /// The same: one with an environment that does not name the library and its table.
+    Environment,
 }
 
 impl What {
     /// All.
-    pub const ALL: [What; 11] = [
+    pub const ALL: [What; 14] = [
         What::Set,
         What::Left,
         What::HasProtocol,
@@ -185,6 +191,9 @@ impl What {
         What::NotAllowed,
         What::TooMany,
         What::NotHeld,
+        What::Static,
+        What::Privileged,
+        What::Environment,
     ];
 
     fn from_number(number: u64) -> Option<What> {

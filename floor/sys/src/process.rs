@@ -112,6 +112,12 @@ pub fn terminate(child: u32) {
     unsafe { libc::kill(child as i32, libc::SIGTERM) };
 }
 
+/// Sends a signal to a child process that has not been waited for.
+pub fn send(child: u32, signal: i32) {
+    // SAFETY: as in `terminate`.
+    unsafe { libc::kill(child as i32, signal) };
+}
+
 /// Has `command`'s process killed when the calling thread ends, however it ends.
 pub fn die_with_parent(command: &mut Command) {
     // SAFETY: between fork and exec the closure makes one system call.

@@ -3,7 +3,7 @@
 use crate::Error;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGXFSZ};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Sets `stop` at the first SIGINT, SIGTERM, SIGQUIT or SIGHUP (where that is not ignored, as under `nohup`); a second one ends the process at once with exit status 130 (the
 /// guardian then puts back what the run has changed).
@@ -35,6 +35,49 @@ pub fn last_interrupt() -> Result<Arc<AtomicUsize>, Error> {
         })?;
     }
     Ok(last)
+}
+
+/// Signals that ask for an end and that a process has sent, not the terminal: that one sends them to all programs of its
+/// foreground, and so to those that this one has started.
+#[derive(Debug)]
+pub struct Sent(&'static AtomicUsize);
+
+impl Sent {
+    /// Those that came since the last look, in the order of their numbers; one that came twice is one.
+    #[must_use]
+    pub fn take(&self) -> Vec<i32> {
+        let mask = self.0.swap(0, Ordering::Relaxed);
+        (1..usize::BITS).filter(|bit| mask >> bit & 1 == 1).map(u32::cast_signed).collect()
+    }
+}
+
+/// From now on the signals that end a run (SIGHUP not where it is ignored) are gathered instead.
+///
+/// # Errors
+/// Where the kernel refuses the handler.
+pub fn sent_by_processes() -> Result<Sent, Error> {
+    static PENDING: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn note(signal: libc::c_int, about: *const libc::siginfo_t, _: *const libc::c_void) {
+        // SAFETY: the kernel hands a record to a handler with SA_SIGINFO. Codes above 0 are the kernel's own.
+        if unsafe { (*about).si_code } <= 0 {
+            PENDING.fetch_or(1 << signal, Ordering::Relaxed);
+        }
+    }
+    for signal in ending() {
+        // SAFETY: a record of this frame, and a handler that does one atomic operation.
+        let outcome = unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = note as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut())
+        };
+        if outcome != 0 {
+            let error = std::io::Error::last_os_error();
+            let remedy = "run without a sandbox that forbids it";
+            return Err(Error::io(format!("sigaction({signal})"), &error, remedy));
+        }
+    }
+    Ok(Sent(&PENDING))
 }
 
 /// The name of a signal that ends a run.

@@ -31,6 +31,7 @@ mod real;
 mod rwlock;
 mod spin;
 mod start;
+mod started;
 mod wrapper;
 
 /// Numbers in the second argument of every event.

@@ -1,7 +1,7 @@
 //! Mutexes of POSIX and of C11 (whose `mtx_t` holds a `pthread_mutex_t`).
 
 use crate::class;
-use crate::protocol::{after, before, tried, unlocked};
+use crate::protocol::{acquire, after, attempt, before, tried, unlocked};
 use crate::wrapper::{export, giving, taking};
 use core::ffi::c_int;
 
@@ -23,14 +23,47 @@ pub(crate) fn mutex_class(mutex: usize) -> u64 {
         | flag(128, class::PROCESS_SHARED)
 }
 
-taking!(lock(mutex), MUTEX_LOCK, mutex_class, before, after);
-taking!(trylock(mutex), MUTEX_TRYLOCK, mutex_class, before, tried);
-taking!(timedlock(mutex, until), MUTEX_TIMEDLOCK, mutex_class, before, after);
-taking!(clocklock(mutex, clock, until), MUTEX_CLOCKLOCK, mutex_class, before, after);
+/// The result of C11 for one of POSIX, as glibc's `threads.h` numbers them.
+fn c11(outcome: c_int) -> c_int {
+    match outcome {
+        0 => 0,
+        libc::EBUSY => 1,
+        libc::ENOMEM => 3,
+        libc::ETIMEDOUT => 4,
+        _ => 2,
+    }
+}
+
+taking!(lock(mutex), MUTEX_LOCK, mutex_class, before, |mutex| acquire(mutex, None), after);
+taking!(trylock(mutex), MUTEX_TRYLOCK, mutex_class, before, attempt, tried);
+taking!(
+    timedlock(mutex, until),
+    MUTEX_TIMEDLOCK,
+    mutex_class,
+    before,
+    |mutex, until| acquire(mutex, Some((libc::CLOCK_REALTIME, until))),
+    after
+);
+taking!(
+    clocklock(mutex, clock, until),
+    MUTEX_CLOCKLOCK,
+    mutex_class,
+    before,
+    // An int in a register: its upper half is anything.
+    |mutex, clock, until| acquire(mutex, Some((clock as c_int, until))),
+    after
+);
 giving!(unlock, MUTEX_UNLOCK, mutex_class, unlocked);
-taking!(c11_lock(mutex), MTX_LOCK, mutex_class, before, after);
-taking!(c11_trylock(mutex), MTX_TRYLOCK, mutex_class, before, after);
-taking!(c11_timedlock(mutex, until), MTX_TIMEDLOCK, mutex_class, before, after);
+taking!(c11_lock(mutex), MTX_LOCK, mutex_class, before, |mutex| acquire(mutex, None).map(c11), after);
+taking!(c11_trylock(mutex), MTX_TRYLOCK, mutex_class, before, |mutex| attempt(mutex).map(c11), after);
+taking!(
+    c11_timedlock(mutex, until),
+    MTX_TIMEDLOCK,
+    mutex_class,
+    before,
+    |mutex, until| acquire(mutex, Some((libc::CLOCK_REALTIME, until))).map(c11),
+    after
+);
 giving!(c11_unlock, MTX_UNLOCK, mutex_class, unlocked);
 
 // The names with underscores are glibc's own, to which old libraries are linked.

@@ -83,6 +83,21 @@ reals! {
     COND_CLOCKWAIT = c"pthread_cond_clockwait";
     CND_WAIT = c"cnd_wait";
     CND_TIMEDWAIT = c"cnd_timedwait";
+    PTHREAD_CREATE = c"pthread_create";
+    THRD_CREATE = c"thrd_create";
+    POSIX_SPAWN = c"posix_spawn";
+    POSIX_SPAWNP = c"posix_spawnp";
+    SYSTEM = c"system";
+    POPEN = c"popen";
+    EXECVE = c"execve";
+    EXECV = c"execv";
+    EXECVP = c"execvp";
+    EXECVPE = c"execvpe";
+    EXECL = c"execl";
+    EXECLP = c"execlp";
+    EXECLE = c"execle";
+    FEXECVE = c"fexecve";
+    EXECVEAT = c"execveat";
 }
 
 /// The functions that glibc has twice on x86-64.

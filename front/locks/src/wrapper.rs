@@ -45,19 +45,32 @@ macro_rules! word {
     };
 }
 
+/// A pattern for an argument that is not read.
+macro_rules! unread {
+    ($argument:ident) => {
+        _
+    };
+}
+
 /// A body that takes a lock: request, call, outcome. `$class` makes the class word of a lock; `$before` and `$after` give it
-/// its protocol.
+/// its protocol, and `$own` may take it in place of the real function.
 macro_rules! taking {
     ($body:ident ($lock:ident $(, $more:ident)*), $real:ident, $class:expr) => {
-        $crate::wrapper::taking!($body($lock $(, $more)*), $real, $class, |_, _| false, |_, _, outcome| outcome);
+        $crate::wrapper::taking!(
+            $body($lock $(, $more)*), $real, $class, |_, _| false, |_ $(, $crate::wrapper::unread!($more))*| None, |_, _, outcome| outcome
+        );
     };
-    ($body:ident ($lock:ident $(, $more:ident)*), $real:ident, $class:expr, $before:expr, $after:expr) => {
+    ($body:ident ($lock:ident $(, $more:ident)*), $real:ident, $class:expr, $before:expr, $own:expr, $after:expr) => {
         unsafe extern "C-unwind" fn $body($lock: usize, $($more: usize,)* site: usize) -> core::ffi::c_int {
             let before: fn(usize, usize) -> bool = $before;
             let after: fn(bool, usize, core::ffi::c_int) -> core::ffi::c_int = $after;
             let was_raised = before($lock, site);
             horolog_probe::trigger!("lock/acquire", $lock as *const u8, $class($lock), site as *const u8);
-            let outcome = $crate::wrapper::call!($crate::real::$real, $lock $(, $more)*);
+            let own: fn(usize $(, $crate::wrapper::word!($more))*) -> Option<core::ffi::c_int> = $own;
+            let outcome = match own($lock $(, $more)*) {
+                Some(outcome) => outcome,
+                None => $crate::wrapper::call!($crate::real::$real, $lock $(, $more)*),
+            };
             let outcome = after(was_raised, $lock, outcome);
             if outcome == 0 || outcome == libc::EOWNERDEAD {
                 horolog_probe::trigger!("lock/acquired", $lock as *const u8, $class($lock), site as *const u8);
@@ -85,4 +98,4 @@ macro_rules! giving {
     };
 }
 
-pub(crate) use {call, entries, export, giving, taking, word};
+pub(crate) use {call, entries, export, giving, taking, unread, word};

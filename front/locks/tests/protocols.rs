@@ -63,6 +63,21 @@ fn real_time(priority: u32, program: &Path) -> Option<Command> {
     Some(command)
 }
 
+/// Compiles this text as `other`; `None`, said, without a compiler.
+fn compile_text(folder: &Path, source: &str) -> Option<PathBuf> {
+    let (file, program) = (folder.join("other.c"), folder.join("other"));
+    std::fs::write(&file, source).expect("written");
+    let built = Command::new("cc").args(["-g", "-pthread", "-o"]).arg(&program).arg(&file).output();
+    match built {
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => {
+            println!("SKIPPED: no cc: {error}");
+            return None;
+        }
+    }
+    Some(program)
+}
+
 const BOTH: [&str; 2] = ["inheritance", "ceiling=50"];
 
 #[test]
@@ -82,6 +97,85 @@ fn every_function_returns_what_it_returns_without_a_protocol() {
             (expected.out.as_str(), Some(0)),
             "{rules}, real-time"
         );
+    }
+}
+
+#[test]
+fn waits_that_only_a_time_out_ends_end_as_without_a_protocol() {
+    let (folder, _alone) = folder();
+    let Some(program) = compile(folder.path(), "cc", &[], "deadlocks.c") else { return };
+    let expected = alone(&mut Command::new(&program));
+    assert!(expected.status == Some(0) && expected.out.lines().count() == 50, "{}", expected.out);
+    let cases = BOTH.into_iter().flat_map(|rules| {
+        [Some(Command::new(&program)), real_time(10, &program)]
+            .into_iter()
+            .flatten()
+            .map(move |one| (rules, one))
+    });
+    let cases: Vec<_> = cases.collect();
+    // They sleep most of the time.
+    std::thread::scope(|scope| {
+        for (rules, mut command) in cases {
+            let expected = &expected;
+            scope.spawn(move || {
+                let found = under(rules, &mut command);
+                let outcome = (found.out.as_str(), found.status);
+                assert_eq!(outcome, (expected.out.as_str(), Some(0)), "{rules}: {}", found.err);
+                assert_eq!(found.count(What::Set), 61, "{rules}: {:?}", found.counts);
+            });
+        }
+    });
+}
+
+#[test]
+fn what_is_started_under_a_ceiling_begins_with_the_own_priority() {
+    let (folder, _alone) = folder();
+    let Some(program) = compile(folder.path(), "cc", &[], "started.c") else { return };
+    let expected = alone(&mut Command::new(&program));
+    assert!(expected.status == Some(0) && expected.out.lines().count() == 17, "{}", expected.out);
+    for rules in BOTH {
+        let found = under(rules, &mut Command::new(&program));
+        assert_eq!(
+            (found.out.as_str(), found.status),
+            (expected.out.as_str(), Some(0)),
+            "{rules}: {}",
+            found.err
+        );
+    }
+    let Some(mut command) = real_time(10, &program) else { return };
+    let expected = alone(&mut command);
+    assert_eq!(expected.out.matches(" 10").count(), 14, "{}", expected.out);
+    for (rules, raised) in [("inheritance", 10), ("ceiling=50", 50), ("ceiling=10", 10), ("ceiling=9", 10)] {
+        let Some(mut command) = real_time(10, &program) else { return };
+        let found = under(rules, &mut command);
+        assert_eq!(
+            (found.out.as_str(), found.status),
+            (expected.out.as_str(), Some(0)),
+            "{rules}: {}",
+            found.err
+        );
+        assert_eq!(found.err, format!("raised {raised}\n"), "{rules}");
+    }
+}
+
+/// A thread that may not raise its priority takes the lock all the same, and errno is its own.
+#[test]
+fn a_ceiling_that_is_not_allowed_changes_no_errno() {
+    let (folder, _alone) = folder();
+    let source = "#define _GNU_SOURCE\n#include <errno.h>\n#include <pthread.h>\n#include <stdio.h>\n#include <sys/resource.h>\n#include <unistd.h>\n\
+                  static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;\n\
+                  int main(void) { struct rlimit none = {0, 0}; setrlimit(RLIMIT_RTPRIO, &none);\n\
+                  int user = setresuid(65534, 65534, 65534); errno = 77; int l = pthread_mutex_lock(&m); int e = errno;\n\
+                  int u = pthread_mutex_unlock(&m); printf(\"%d %d %d %d %d\\n\", user, l, e, u, errno); return 0; }\n";
+    let Some(program) = compile_text(folder.path(), source) else { return };
+    let Some(mut command) = real_time(10, &program) else { return };
+    let expected = alone(&mut command);
+    assert!(expected.out.ends_with(" 0 77 0 77\n"), "{}", expected.out);
+    let Some(mut command) = real_time(10, &program) else { return };
+    let found = under("ceiling=50", &mut command);
+    assert_eq!(found.out, expected.out);
+    if expected.out.starts_with("0 ") {
+        assert_eq!(found.count(What::NotAllowed), 1, "{:?}", found.counts.rows);
     }
 }
 
@@ -266,18 +360,7 @@ fn a_lock_that_another_thread_unlocks_is_told() {
                   int main(void) { pthread_t t; pthread_mutex_lock(&m); pthread_create(&t, 0, other, 0);\n\
                   pthread_join(t, 0); return 0; }\n";
     let (folder, _alone) = folder();
-    let (file, program) = (folder.path().join("other.c"), folder.path().join("other"));
-    std::fs::write(&file, source).expect("written");
-    if !Command::new("cc")
-        .arg("-pthread")
-        .arg("-o")
-        .arg(&program)
-        .arg(&file)
-        .status()
-        .is_ok_and(|s| s.success())
-    {
-        return println!("SKIPPED: no cc");
-    }
+    let Some(program) = compile_text(folder.path(), source) else { return };
     assert_eq!(alone(&mut Command::new(&program)).out, "0\n");
     let found = under("inheritance", &mut Command::new(&program));
     assert_eq!((found.out.as_str(), found.count(What::NotHeld)), ("1\n", 1));
@@ -285,6 +368,115 @@ fn a_lock_that_another_thread_unlocks_is_told() {
     assert!(row.first.name.starts_with(b"other\0"), "{row:?}");
     // A rule leaves it as it is.
     assert_eq!(under("none\tmain\ninheritance", &mut Command::new(&program)).out, "0\n");
+}
+
+/// Rules of each form fit a library that the program opens itself.
+#[test]
+fn rules_fit_a_library_that_is_opened_later() {
+    let (folder, _alone) = folder();
+    let library = |text: &str| {
+        let (file, library) = (folder.path().join("plug.c"), folder.path().join("libplug.so"));
+        std::fs::write(&file, text).expect("written");
+        // Not written over: a program may have the old one open.
+        let fresh = folder.path().join("fresh.so");
+        let built = Command::new("cc").args(["-g", "-shared", "-fPIC", "-o"]).args([&fresh, &file]).output();
+        assert!(built.is_ok_and(|output| output.status.success()));
+        std::fs::rename(&fresh, &library).expect("renamed");
+        library
+    };
+    let source = "#include <dlfcn.h>\n#include <stdlib.h>\nint main(int n, char **v) {\n\
+                  for (int i = 2; i < n; i++) { void *h = dlopen(v[1], RTLD_NOW); if (!h) abort();\n\
+                  for (int j = 0; j < 3; j++) { ((int (*)(int))dlsym(h, \"plug_lock\"))(j); ((int (*)(int))dlsym(h, \"other_lock\"))(j); }\n\
+                  dlclose(h); } return 0; }\n";
+    let Some(program) = compile_text(folder.path(), source) else { return };
+    let plug = library(
+        "#include <pthread.h>\nstatic pthread_mutex_t m[8];\n\
+         int plug_lock(int i) {\n    pthread_mutex_lock(&m[i]);\n    return pthread_mutex_unlock(&m[i]); }\n\
+         int other_lock(int i) {\n    pthread_mutex_lock(&m[4 + i]);\n    return pthread_mutex_unlock(&m[4 + i]); }\n",
+    );
+    let command = || {
+        let mut command = Command::new(&program);
+        command.arg(&plug).arg("x");
+        command
+    };
+    let ran = under("inheritance\tlibplug.so!plug_lock", &mut command());
+    let offset = ran.counts.rows.iter().find(|row| row.what == What::Set).expect("a row").offset;
+    for (rules, set, left) in [
+        ("inheritance\tlibplug.so!plug_*".to_owned(), 3, 3),
+        ("inheritance\tplug_*".to_owned(), 3, 3),
+        ("inheritance\t*_lock".to_owned(), 6, 0),
+        ("inheritance\tlibplug.so!*".to_owned(), 6, 0),
+        ("inheritance\tplug.c:4".to_owned(), 3, 3),
+        ("inheritance\tplug.c:3-7".to_owned(), 6, 0),
+        ("inheritance\tplug.c:5-6".to_owned(), 0, 6),
+        ("none\tplug_lock\ninheritance".to_owned(), 3, 3),
+        ("none\tother!*\ninheritance\tother_*".to_owned(), 3, 3),
+        (format!("inheritance\tlibplug.so+{offset:#x}"), 3, 3),
+        (format!("inheritance\tlibplug.so+{:#x}", offset - 1), 0, 6),
+        ("inheritance\tlibplug.so!plug_lock+0x1".to_owned(), 0, 6),
+        ("inheritance\tno_such".to_owned(), 0, 6),
+    ] {
+        let ran = under(&rules, &mut command());
+        assert_eq!(
+            (ran.status, ran.count(What::Set), ran.count(What::Left)),
+            (Some(0), set, left),
+            "{rules}"
+        );
+    }
+}
+
+/// A program that the library is not in is told by who starts it.
+#[test]
+fn programs_that_the_library_does_not_reach_are_told() {
+    let (folder, _alone) = folder();
+    let Some(reached) = compile_text(folder.path(), "int main(void) { return 0; }\n") else { return };
+    let (file, fixed) = (folder.path().join("other.c"), folder.path().join("fixed"));
+    let built = Command::new("cc").arg("-static").arg("-o").args([&fixed, &file]).output();
+    if !built.is_ok_and(|output| output.status.success()) {
+        return println!("SKIPPED: no static C library");
+    }
+    let other = folder.path().join("set-group");
+    std::fs::copy(&reached, &other).expect("copied");
+    let told = |script: &str| {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(script).current_dir(folder.path());
+        let path = std::env::var("PATH").unwrap_or_default();
+        let ran = under("inheritance", shell.env("PATH", format!("{path}:{}", folder.path().display())));
+        let rows = ran
+            .counts
+            .rows
+            .iter()
+            .map(|row| (row.what, String::from_utf8_lossy(&row.module).into_owned(), row.count));
+        let mut rows: Vec<_> = rows.filter(|(what, ..)| *what >= What::Static).collect();
+        rows.sort();
+        (rows, ran.status, ran.err)
+    };
+    let name = |file: &Path| file.display().to_string();
+    for (script, what, file, count) in [
+        ("./fixed; ./fixed; exit 3", What::Static, "./fixed".to_owned(), 2),
+        ("fixed; exit 3", What::Static, name(&fixed), 1),
+        ("env fixed; exit 3", What::Static, name(&fixed), 1),
+        ("env -i ./other; exit 3", What::Environment, "./other".to_owned(), 1),
+        ("env -u LD_PRELOAD ./other; exit 3", What::Environment, "./other".to_owned(), 1),
+        ("env -u HOROLOG_LOCK_TABLE ./other; exit 3", What::Environment, "./other".to_owned(), 1),
+    ] {
+        assert_eq!(told(script), (vec![(what, file, count)], Some(3), String::new()), "{script}");
+    }
+    assert_eq!(told("./other; env ./other; other; sh -c ./other; exit 3"), (vec![], Some(3), String::new()));
+    let (rows, status, _) = told("./nowhere; ./other.c; exit 3");
+    assert_eq!((rows, status), (vec![], Some(3)));
+    // Python starts programs by vfork and each folder of PATH in turn.
+    let script =
+        "python3 -c 'import subprocess; subprocess.run([\"fixed\"]); subprocess.run([\"true\"])'; exit 3";
+    if Path::new("/usr/bin/python3").exists() {
+        assert_eq!(told(script).0, [(What::Static, name(&fixed), 1)]);
+    }
+    let privileged =
+        Command::new("chgrp").arg("65534").arg(&other).status().is_ok_and(|status| status.success())
+            && Command::new("chmod").arg("2755").arg(&other).status().is_ok_and(|status| status.success());
+    if privileged {
+        assert_eq!(told("./set-group; exit 3").0, [(What::Privileged, "./set-group".to_owned(), 1)]);
+    }
 }
 
 #[test]

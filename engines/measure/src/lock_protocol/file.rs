@@ -76,6 +76,22 @@ pub fn read(text: &str, name: &str) -> Result<LockRules, Diagnostics> {
     Err(Diagnostics::in_text(name, text, reader.found))
 }
 
+/// Reads the file's bytes.
+///
+/// # Errors
+/// As [`read`]; also where they are not UTF-8.
+pub fn read_bytes(bytes: &[u8], name: &str) -> Result<LockRules, Diagnostics> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => read(text, name),
+        Err(error) => {
+            let (place, text) = (error.valid_up_to(), String::from_utf8_lossy(bytes));
+            let finding =
+                (place..place + 1, "this is not UTF-8".to_owned(), "save the file as UTF-8".to_owned());
+            Err(Diagnostics::in_text(name, &text, [finding]))
+        }
+    }
+}
+
 #[derive(Default)]
 struct Reader {
     found: Vec<Finding>,
@@ -304,6 +320,11 @@ mod tests {
                 "{text}\n{error}"
             );
         }
+        let error = read_bytes(b"# a\n[default]\n# \xff\n", "l.toml").expect_err("no text").to_string();
+        assert!(
+            error.contains("l.toml:3:3") && error.contains("not UTF-8") && error.contains("help: "),
+            "{error}"
+        );
         let twice = "[[rule]]\nsite = \"a\"\nprotocol = \"inheritance\"\n".repeat(2);
         let error = read(&twice, "l.toml").expect_err("twice").to_string();
         assert!(error.contains("l.toml:5:8") && error.contains("already"), "{error}");

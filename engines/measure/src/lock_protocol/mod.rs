@@ -4,6 +4,6 @@ mod file;
 mod launch;
 mod report;
 
-pub use file::{LockRule, LockRules, read};
+pub use file::{LockRule, LockRules, read, read_bytes};
 pub use launch::{Finished, run};
 pub use report::{CallRow, ProtocolReport, RuleRow, UnmetRow};

@@ -80,7 +80,7 @@ pub struct UnmetRow {
 /// The word and the sentence of what was not as a rule says; `None` where it was.
 fn unmet(what: What) -> Option<(&'static str, &'static str)> {
     Some(match what {
-        What::Set | What::Left => return None,
+        What::Set | What::Left | What::Static | What::Privileged | What::Environment => return None,
         What::HasProtocol => ("has-protocol", "the program gave it a protocol itself, which it keeps"),
         What::Shared => (
             "process-shared",
@@ -107,6 +107,16 @@ fn unmet(what: What) -> Option<(&'static str, &'static str)> {
     })
 }
 
+/// Why the library does not reach a program that was started.
+fn unreached(what: What) -> Option<&'static str> {
+    match what {
+        What::Static => Some("it is statically linked, or for another machine"),
+        What::Privileged => Some("it changes its privileges when it starts"),
+        What::Environment => Some("it was started without the environment of `run --locks`"),
+        _ => None,
+    }
+}
+
 fn words(protocol: Protocol) -> (&'static str, Option<u8>) {
     match protocol {
         Protocol::None => ("none", None),
@@ -129,7 +139,8 @@ impl ProtocolReport {
     ) -> ProtocolReport {
         let mut paths: BTreeMap<&[u8], u32> = BTreeMap::new();
         let mut modules = Modules::default();
-        for row in counts.rows.iter().filter(|row| !row.module.is_empty()) {
+        let of_calls = |row: &&Row| !row.module.is_empty() && unreached(row.what).is_none();
+        for row in counts.rows.iter().filter(of_calls) {
             let next = u32::try_from(paths.len()).unwrap_or(u32::MAX);
             paths.entry(&row.module).or_insert_with(|| {
                 let path = PathBuf::from(OsStr::from_bytes(&row.module));
@@ -149,7 +160,7 @@ impl ProtocolReport {
         let mut of_rules = vec![0_u64; rules.rules.len()];
         let mut calls: BTreeMap<(String, &'static str, Option<u8>), u64> = BTreeMap::new();
         let mut others: BTreeMap<(&'static str, String), UnmetRow> = BTreeMap::new();
-        for row in &counts.rows {
+        for row in counts.rows.iter().filter(|row| unreached(row.what).is_none()) {
             let site = name(row);
             match unmet(row.what) {
                 None => {
@@ -222,6 +233,18 @@ fn notes(counts: &Counts) -> Vec<String> {
             }
         ));
     }
+    let mut others: BTreeMap<(&[u8], &str), u64> = BTreeMap::new();
+    for row in &counts.rows {
+        if let Some(reason) = unreached(row.what) {
+            let times = others.entry((&row.module, reason)).or_default();
+            *times = times.saturating_add(row.count);
+        }
+    }
+    notes.extend(others.into_iter().map(|((program, reason), times)| {
+        let program = escape(String::from_utf8_lossy(program).into_owned());
+        let often = if times == 1 { String::new() } else { format!(", {times} times") };
+        format!("no protocols in {program}{often}: {reason}")
+    }));
     if counts.uncounted > 0 {
         notes.push(format!(
             "{} first uses and refusals are not in the tables: there were more call sites than 4,096",
@@ -256,6 +279,8 @@ mod tests {
             row(What::Left, Some(1), 4, 0x30),
             row(What::Left, None, 1, 0x40),
             row(What::NotRealTime, None, 9, 0x20),
+            row(What::Static, None, 2, 0),
+            row(What::Environment, None, 1, 0),
         ];
         let counts = Counts { processes: 1, unable: 2, uncounted: 3, rows };
         let report = ProtocolReport::of(&rules, &counts, Some(0), None);
@@ -278,7 +303,18 @@ mod tests {
         let unmet = &report.unmet[0];
         let found = (unmet.why, unmet.times, unmet.lock.as_str(), unmet.thread.as_str());
         assert_eq!(found, ("not-real-time", 9, "0x10", "5 high"));
-        assert_eq!(report.notes.len(), 2);
+        assert_eq!((report.notes.len(), report.unmet.len()), (4, 1));
+        let has = |text: &str| report.notes.iter().any(|note| note == text);
+        assert!(
+            has("no protocols in /nowhere/legacy, 2 times: it is statically linked, or for another machine"),
+            "{:?}",
+            report.notes
+        );
+        assert!(
+            has("no protocols in /nowhere/legacy: it was started without the environment of `run --locks`"),
+            "{:?}",
+            report.notes
+        );
         assert!(
             ProtocolReport::of(&rules, &Counts::default(), None, Some(9)).notes[0]
                 .contains("no process told")

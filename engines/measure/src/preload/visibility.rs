@@ -104,6 +104,16 @@ pub fn find_program(command: &str) -> Option<PathBuf> {
 /// Why there is no program to start, with the folders of `PATH` into which this user may not look: it may lie there.
 #[must_use]
 pub fn no_such_program(command: &str) -> Error {
+    if let Ok(facts) = Path::new(command).metadata()
+        && command.contains('/')
+    {
+        return match facts.is_dir() {
+            true => Error::bad_input(command, "it is a folder", "name a program in it"),
+            false => {
+                Error::bad_input(command, "it may not be executed", "chmod +x, or name its interpreter first")
+            }
+        };
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let closed: Vec<String> = std::env::split_paths(&path)
         .filter(|_| !command.contains('/'))
@@ -202,6 +212,9 @@ mod tests {
         let text = folder.path().join("text");
         std::fs::write(&text, "no program").expect("writable");
         assert_eq!(visibility(&text.to_string_lossy()), None, "it is not executable");
+        assert!(no_such_program(&text.to_string_lossy()).to_string().contains("may not be executed"));
+        assert!(no_such_program("/").to_string().contains("it is a folder"));
+        assert!(no_such_program("/no/such").to_string().contains("there is no such program"));
         std::fs::set_permissions(&text, PermissionsExt::from_mode(0o755)).expect("ours");
         let found = visibility(&text.to_string_lossy()).expect("a file");
         assert_eq!(found.blind(), Some(Obstacle::OtherArchitecture));

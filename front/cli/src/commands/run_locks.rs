@@ -13,16 +13,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 pub(crate) fn run(file: &Path, words: &RunArguments) -> Done {
-    let text = horolog_model::file::read_text(file).map_err(|error| Failure::file("read", file, &error))?;
-    let rules = lock_protocol::read(&text, &file.display().to_string()).map_err(Failure::diagnostics)?;
+    let bytes = horolog_model::file::read_bytes(file).map_err(|error| Failure::file("read", file, &error))?;
+    let rules =
+        lock_protocol::read_bytes(&bytes, &file.display().to_string()).map_err(Failure::diagnostics)?;
     let others = words.format.all.iter().find(|one| !TOLD.contains(&one.format));
     if others.is_some() {
         return Err(Failure::usage(
             "`run --locks` tells a table or JSON: it gives no verdict\n  = help: `--format json`, or `--format json=FILE`",
         ));
     }
-    let signal = horolog_sys::signal::last_interrupt().map_err(Failure::not_permitted)?;
-    let finished = lock_protocol::run(command(words)?, &rules, &signal).map_err(|error| failed(&error))?;
+    let signals = horolog_sys::signal::sent_by_processes().map_err(Failure::not_permitted)?;
+    let finished = lock_protocol::run(command(words)?, &rules, &signals).map_err(|error| failed(&error))?;
     let status = finished.status;
     let report = ProtocolReport::of(&rules, &finished.counts, status.code(), status.signal());
     for one in &words.format.all {

@@ -50,11 +50,14 @@ fn priority() -> Option<c_int> {
 
 /// Only the priority changes: the policy and its flags stay.
 fn set_priority(priority: c_int) -> bool {
-    // SAFETY: as above.
+    // SAFETY: as above; errno is this thread's own, and the program's call has not failed.
     unsafe {
+        let errno = *libc::__errno_location();
         let mut parameters: libc::sched_param = core::mem::zeroed();
         parameters.sched_priority = priority;
-        libc::sched_setparam(0, &raw const parameters) == 0
+        let is_set = libc::sched_setparam(0, &raw const parameters) == 0;
+        *libc::__errno_location() = errno;
+        is_set
     }
 }
 
@@ -128,6 +131,27 @@ fn settle(held: &mut Held) {
         set_priority(wanted);
     }
     held.set = wanted;
+}
+
+/// Before something is started that would begin with this thread's ceiling: the thread has its own priority. What to
+/// go back to, where it had a ceiling.
+pub(crate) fn step_down() -> Option<(c_int, c_int)> {
+    if !holds_any() {
+        return None;
+    }
+    let held = HELD.get();
+    // Where the program has set another priority meanwhile, that one is handed down.
+    let is_raised = held.set != held.base && priority() == Some(held.set);
+    (is_raised && set_priority(held.base)).then_some((held.base, held.set))
+}
+
+/// After it.
+pub(crate) fn step_up(left: Option<(c_int, c_int)>) {
+    if let Some((base, ceiling)) = left
+        && priority() == Some(base)
+    {
+        set_priority(ceiling);
+    }
 }
 
 /// A wait on a condition variable gives the lock up: its ceiling, and how deep it was held.

@@ -6,12 +6,16 @@
 //! Condition variables need nothing: who waits with a mutex has locked it before.
 
 mod ceiling;
+mod contended;
 mod elf;
+mod later;
 mod lines;
+mod reach;
 mod sites;
 mod word;
 
-pub(crate) use ceiling::{resume, suspend};
+pub(crate) use ceiling::{resume, step_down, step_up, suspend};
+pub(crate) use reach::about_to_start;
 
 use crate::real;
 use core::cell::Cell;
@@ -44,6 +48,22 @@ fn this_thread() -> c_int {
 #[inline]
 pub(crate) fn before(mutex: usize, site: usize) -> bool {
     IS_ON.load(Ordering::Relaxed) && asked(mutex, site)
+}
+
+/// The lock call itself, of a mutex that has inheritance from this library; `None`: the real function's business.
+/// `until`: a clock, and the address of its time.
+#[inline]
+pub(crate) fn acquire(mutex: usize, until: Option<(c_int, usize)>) -> Option<c_int> {
+    if !IS_ON.load(Ordering::Relaxed) {
+        return None;
+    }
+    contended::lock(Mutex(mutex), until.map(|(clock, time)| (clock, time as *const libc::timespec)))
+}
+
+/// The same of a try.
+#[inline]
+pub(crate) fn attempt(mutex: usize) -> Option<c_int> {
+    if IS_ON.load(Ordering::Relaxed) { contended::try_lock(Mutex(mutex)) } else { None }
 }
 
 /// After it: a lock that was not got raises no thread. The outcome for the program.
@@ -177,8 +197,10 @@ pub(crate) fn start() {
     if !is_able {
         return;
     }
-    let rules: Vec<_> = lock_protocol::rules(&text).collect();
-    SITES.get_or_init(|| Sites::new(&rules));
+    contended::start();
+    // They stay to the end of the process.
+    let rules: Vec<_> = lock_protocol::rules(Box::leak(text.into_boxed_str())).collect();
+    SITES.get_or_init(|| Sites::new(Box::leak(rules.into_boxed_slice())));
     // SAFETY: two functions of this library, which stays to the end of the process.
     unsafe { libc::pthread_atfork(Some(forking), None, Some(forked)) };
     IS_ON.store(true, Ordering::Release);

@@ -1,7 +1,8 @@
 //! Which rule is for which call: found once at the start for all modules that are loaded then, so that a lock's first use
-//! takes no lock and allocates nothing.
+//! takes no lock and allocates nothing. What `dlopen` brings later is read at the first use of a lock in it.
 
 use super::elf::{self, Mapped};
+use super::later::Later;
 use super::lines;
 use core::ffi::{CStr, c_int, c_void};
 use core::ops::Range;
@@ -22,14 +23,15 @@ pub(super) struct Sites {
     /// From this address up to the next one: the rule.
     places: Vec<(usize, Option<u32>)>,
     modules: Vec<Module>,
-    /// Of modules that are loaded later: the rules that name a module and no symbol.
-    of_modules: Vec<(u32, String, Option<u64>)>,
+    rules: &'static [(Protocol, Site<'static>)],
+    /// Modules that were loaded later, each read at the first use of a lock in it.
+    later: Later,
 }
 
-struct Module {
-    range: Range<usize>,
-    bias: usize,
-    path: PathBuf,
+pub(super) struct Module {
+    pub(super) range: Range<usize>,
+    pub(super) bias: usize,
+    pub(super) path: PathBuf,
 }
 
 /// A call: its module and where it returns to in it.
@@ -42,12 +44,18 @@ pub(super) struct Call {
 static FIND_OBJECT: OnceLock<usize> = OnceLock::new();
 
 #[repr(C)]
-struct LinkMap {
-    bias: usize,
-    name: *const libc::c_char,
+pub(super) struct LinkMap {
+    pub(super) bias: usize,
+    pub(super) name: *const libc::c_char,
 }
 
-fn loaded_later(address: usize) -> Option<&'static LinkMap> {
+/// A module that is loaded now, as the dynamic linker knows it.
+pub(super) struct Found {
+    pub(super) range: Range<usize>,
+    pub(super) map: &'static LinkMap,
+}
+
+fn loaded_later(address: usize) -> Option<Found> {
     let function = FIND_OBJECT.get().copied().filter(|function| *function != 0)?;
     type Find = unsafe extern "C" fn(*mut c_void, *mut usize) -> c_int;
     // Flags, start, end, map, unwind table, and what is reserved.
@@ -56,7 +64,8 @@ fn loaded_later(address: usize) -> Option<&'static LinkMap> {
     unsafe {
         let find = core::mem::transmute::<usize, Find>(function);
         (find(address as *mut c_void, found.as_mut_ptr()) == 0).then_some(())?;
-        (found[3] as *const LinkMap).as_ref()
+        let map = (found[3] as *const LinkMap).as_ref()?;
+        Some(Found { range: found[1]..found[2], map })
     }
 }
 
@@ -67,7 +76,7 @@ fn name_of(path: &[u8]) -> &str {
 
 impl Sites {
     /// Finds the places of the rules in the modules that are loaded now.
-    pub(super) fn new(rules: &[(Protocol, Site<'_>)]) -> Sites {
+    pub(super) fn new(rules: &'static [(Protocol, Site<'static>)]) -> Sites {
         // SAFETY: a look-up by a constant name.
         let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) };
         FIND_OBJECT.get_or_init(|| function as usize);
@@ -79,19 +88,13 @@ impl Sites {
             ranges_of(module, rules, &mut ranges);
         }
         let default = rules.iter().position(|(_, site)| *site == Site::Any).map(index);
-        let of_modules = rules.iter().enumerate().filter_map(|(rule, (_, site))| match *site {
-            Site::Symbol { module, symbol: "*", offset: None } => {
-                Some((index(rule), module.to_owned(), None))
-            }
-            Site::Offset { module, offset } => Some((index(rule), module.to_owned(), Some(offset))),
-            _ => None,
-        });
         Sites {
             protocols: rules.iter().map(|(protocol, _)| *protocol).collect(),
             default,
             places: places(&ranges, default),
-            of_modules: of_modules.collect(),
             modules,
+            rules,
+            later: Later::default(),
         }
     }
 
@@ -99,18 +102,12 @@ impl Sites {
     pub(super) fn rule(&self, site: usize) -> Option<u32> {
         let call = site.wrapping_sub(1);
         if self.modules.iter().any(|module| module.range.contains(&call)) {
-            let upto = self.places.partition_point(|(start, _)| *start <= call);
-            return upto.checked_sub(1).map_or(self.default, |place| self.places[place].1);
+            return rule_at(&self.places, call, self.default);
         }
-        let Some(map) = loaded_later(call) else { return self.default };
-        // SAFETY: the name of a module from which a call is being made.
-        let name = name_of(unsafe { CStr::from_ptr(map.name) }.to_bytes());
-        let offset = site.wrapping_sub(map.bias) as u64;
-        let fits = |(_, glob, at): &&(u32, String, Option<u64>)| {
-            matches(glob, name) && at.is_none_or(|at| at == offset)
-        };
-        let own = self.of_modules.iter().find(fits).map(|(rule, ..)| *rule);
-        [own, self.default].into_iter().flatten().min()
+        match loaded_later(call) {
+            Some(found) => self.later.rule(&found, call, self.rules, self.default),
+            None => self.default,
+        }
     }
 
     pub(super) fn protocol(&self, rule: Option<u32>) -> Protocol {
@@ -127,14 +124,20 @@ impl Sites {
             return Call { module: module.path.as_os_str().as_bytes(), offset };
         }
         match loaded_later(call) {
-            Some(map) => {
-                // SAFETY: as in `rule`; a module that is unloaded later is counted before.
+            Some(Found { map, .. }) => {
+                // SAFETY: the name of a module from which a call is being made, and which is counted before it is unloaded.
                 let name = unsafe { CStr::from_ptr(map.name) };
                 Call { module: name.to_bytes(), offset: site.wrapping_sub(map.bias) as u64 }
             }
             None => Call { module: b"", offset: site as u64 },
         }
     }
+}
+
+/// The rule of an address.
+pub(super) fn rule_at(places: &[(usize, Option<u32>)], call: usize, default: Option<u32>) -> Option<u32> {
+    let upto = places.partition_point(|(start, _)| *start <= call);
+    upto.checked_sub(1).map_or(default, |place| places[place].1)
 }
 
 fn index(rule: usize) -> u32 {
@@ -162,10 +165,10 @@ unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, modules: *mut
     0
 }
 
-type Ranges = Vec<(Range<usize>, u32)>;
+pub(super) type Ranges = Vec<(Range<usize>, u32)>;
 
 /// The places of each rule in one module.
-fn ranges_of(module: &Module, rules: &[(Protocol, Site<'_>)], ranges: &mut Ranges) {
+pub(super) fn ranges_of(module: &Module, rules: &[(Protocol, Site<'_>)], ranges: &mut Ranges) {
     let name = name_of(module.path.as_os_str().as_bytes());
     let (mut by_symbol, mut by_line) = (Vec::new(), Vec::new());
     for (rule, (_, site)) in rules.iter().enumerate() {
@@ -226,7 +229,7 @@ fn own_file(module: &Module) -> &Path {
 }
 
 /// The first rule of every address, by the addresses at which it changes.
-fn places(ranges: &[(Range<usize>, u32)], default: Option<u32>) -> Vec<(usize, Option<u32>)> {
+pub(super) fn places(ranges: &[(Range<usize>, u32)], default: Option<u32>) -> Vec<(usize, Option<u32>)> {
     // At each address: which rules begin and which end.
     let mut changes: BTreeMap<usize, Vec<(u32, i64)>> = BTreeMap::new();
     for (range, rule) in ranges.iter().filter(|(range, _)| !range.is_empty()) {

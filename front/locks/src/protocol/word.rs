@@ -10,6 +10,8 @@ use core::sync::atomic::{AtomicI32, Ordering};
 pub(super) const DECIDED: c_int = 1 << 30;
 /// The protocol is this library's, not the program's own.
 pub(super) const GIVEN: c_int = 1 << 29;
+/// Its owner ended without an unlock, and a thread waited: it stays locked.
+const ABANDONED: c_int = 1 << 28;
 /// `PTHREAD_MUTEX_PRIO_INHERIT_NP`.
 pub(super) const INHERIT: c_int = 32;
 /// `PTHREAD_MUTEX_PRIO_PROTECT_NP`.
@@ -23,6 +25,7 @@ const CEILING_AT: u32 = 16;
 const CEILING: c_int = 0x7f;
 
 const LOCK: usize = 0;
+const COUNT: usize = 4;
 const OWNER: usize = 8;
 const USERS: usize = 12;
 const KIND: usize = 16;
@@ -61,6 +64,22 @@ impl Mutex {
         self.word(LOCK).load(Ordering::Relaxed)
     }
 
+    pub(super) fn lock_address(self) -> *mut c_int {
+        self.word(LOCK).as_ptr()
+    }
+
+    /// What the C library notes of a thread that has got it under inheritance.
+    pub(super) fn take(self, thread: c_int) {
+        self.word(COUNT).store(1, Ordering::Relaxed);
+        self.word(OWNER).store(thread, Ordering::Relaxed);
+        self.word(USERS).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Its owner ended without an unlock: nobody gets it any more.
+    pub(super) fn abandon(self) {
+        self.word(KIND).fetch_or(ABANDONED, Ordering::AcqRel);
+    }
+
     /// Gives it up for an owner that is another process's thread.
     pub(super) fn give_up(self) {
         self.word(OWNER).store(0, Ordering::Relaxed);
@@ -80,7 +99,7 @@ pub(super) fn with_inheritance(kind: c_int) -> c_int {
 }
 
 /// Whether a kind has its protocol from this library.
-fn is_given(kind: c_int) -> bool {
+pub(super) fn is_given(kind: c_int) -> bool {
     // A mutex that is destroyed has all bits.
     kind >= 0 && kind & GIVEN != 0
 }
@@ -100,4 +119,14 @@ pub(super) fn is_normal_under_protocol(kind: c_int) -> bool {
 /// Whether this library gave it inheritance, and it checks for errors.
 pub(super) fn is_checking_under_protocol(kind: c_int) -> bool {
     is_given(kind) && kind & 3 == libc::PTHREAD_MUTEX_ERRORCHECK
+}
+
+/// Whether its owner ended without an unlock.
+pub(super) fn is_abandoned(kind: c_int) -> bool {
+    is_given(kind) && kind & ABANDONED != 0
+}
+
+/// Whether its holder may ask for it again without a wait: recursive, or checking for errors.
+pub(super) fn knows_its_owner(kind: c_int) -> bool {
+    [libc::PTHREAD_MUTEX_RECURSIVE, libc::PTHREAD_MUTEX_ERRORCHECK].contains(&(kind & 3))
 }
