@@ -244,7 +244,9 @@ impl Service {
         };
         let until = monotonic_ns().saturating_add(host::LONGEST_PATIENCE_NS);
         loop {
-            match self.lock().try_attach(asked.id, thread, caller, self.is_dry) {
+            // Not in the head of the match, where the lock would be held throughout.
+            let tried = self.lock().try_attach(asked.id, thread, caller, self.is_dry);
+            match tried {
                 Tried::Done(shown) => {
                     if asked.process {
                         self.lock().followed.push((thread, asked.id));

@@ -14,6 +14,7 @@ mod interference;
 mod machine;
 pub(crate) mod measure;
 mod partition;
+pub(crate) mod reserve;
 pub(crate) mod run;
 mod run_locks;
 pub(crate) mod serve;
