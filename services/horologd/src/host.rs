@@ -45,8 +45,11 @@ impl Host {
         let mut findings = Vec::new();
         let mut tell = |what, is_good, found| findings.push(Finding { what, is_good, found });
         let tried = may_use_deadline();
-        tell("SCHED_DEADLINE", Some(tried.is_ok()), match &tried {
+        // Busy is an answer of the mechanism: others have all of it now.
+        let is_there = tried.as_ref().map_or_else(Error::is_busy, |()| true);
+        tell("SCHED_DEADLINE", Some(is_there), match &tried {
             Ok(()) => "a thread with 1 ms / 100 ms was admitted".to_owned(),
+            Err(error) if error.is_busy() => format!("there, but others have all of its bandwidth now: {error}"),
             Err(error) => error.to_string(),
         });
         let cpus = online_cpus().unwrap_or_default();
@@ -77,7 +80,7 @@ impl Host {
         tell("periods", None, format!("{} to {}", domain.least_period, domain.longest_period));
         tell("cgroups", None, cgroups());
         tell("kernel", None, kernel_release());
-        Host { schema: "horolog.reserve-host/1", can_enforce: tried.is_ok() && is_one && share > 0, domain, findings }
+        Host { schema: "horolog.reserve-host/1", can_enforce: is_there && is_one && share > 0, domain, findings }
     }
 }
 
