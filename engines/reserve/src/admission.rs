@@ -119,7 +119,8 @@ pub fn judge(domain: &Domain, counted: &[Counted]) -> Judgement {
     }
     let share = |one: &Counted| {
         // As the kernel does, in units of 2^-40 rounded down, so that whole numbers are not refused for their rounding.
-        let share = (u128::from(one.amount.budget.as_ns()) << UNIT_BITS) / u128::from(one.amount.period.as_ns().max(1));
+        let share = (u128::from(one.amount.budget.as_ns()) << UNIT_BITS)
+            / u128::from(one.amount.period.as_ns().max(1));
         share * u128::from(one.threads)
     };
     let all: u128 = counted.iter().map(share).fold(0, u128::saturating_add);
@@ -205,10 +206,7 @@ mod tests {
         assert_eq!(judge(&ticking, &[counted(40, 100, 100), counted(40, 100, 100)]), Judgement::Holds);
         assert_ne!(judge(&ticking, &[counted(40, 100, 100), counted(41, 100, 100)]), Judgement::Holds);
         assert_eq!(judge(&ticking, &[counted(90, 100, 100)]), Judgement::Holds);
-        assert_eq!(
-            judge(&ticking, &[counted(91, 100, 100)]),
-            Judgement::TooShort { place: 0, by_ns: 1 }
-        );
+        assert_eq!(judge(&ticking, &[counted(91, 100, 100)]), Judgement::TooShort { place: 0, by_ns: 1 });
     }
 
     #[test]
@@ -232,10 +230,7 @@ mod tests {
         let mut limited = domain(1).with_tick_ns(10);
         limited.share_ppm = 800_000;
         assert_eq!(judge(&limited, &[counted(80, 100, 100)]), Judgement::Holds);
-        assert_eq!(
-            judge(&limited, &[counted(81, 100, 100)]),
-            Judgement::OverShare { excess_ppm: 10_000 }
-        );
+        assert_eq!(judge(&limited, &[counted(81, 100, 100)]), Judgement::OverShare { excess_ppm: 10_000 });
     }
 
     #[test]
@@ -243,7 +238,10 @@ mod tests {
         let foreign = Counted { reserve: None, is_promised: false, ..counted(5, 10, 10) };
         let ticking = domain(2).with_tick_ns(10);
         assert_eq!(judge(&ticking, &[foreign, counted(90, 100, 100)]), Judgement::Holds);
-        assert_ne!(judge(&ticking, &[foreign, counted(90, 100, 100), counted(1, 100, 100)]), Judgement::Holds);
+        assert_ne!(
+            judge(&ticking, &[foreign, counted(90, 100, 100), counted(1, 100, 100)]),
+            Judgement::Holds
+        );
         let alone = domain(1).with_tick_ns(10);
         assert_ne!(judge(&alone, &[foreign, counted(1, 100, 100)]), Judgement::Holds);
         assert_eq!(judge(&alone, &[foreign]), Judgement::Holds, "nobody is promised anything");

@@ -160,13 +160,7 @@ impl Kernel {
         Ok(granted)
     }
 
-    fn create_one(
-        &mut self,
-        part: &Part,
-        owner: Owner,
-        quota: &Quota,
-        now: u64,
-    ) -> Result<Granted, Refusal> {
+    fn create_one(&mut self, part: &Part, owner: Owner, quota: &Quota, now: u64) -> Result<Granted, Refusal> {
         self.check(part)?;
         self.check_quota(owner.uid, None, &part.amount, part.threads, quota)?;
         let id = self.next;
@@ -207,7 +201,8 @@ impl Kernel {
         // Of the amounts before, the densest one, as long as the longest.
         let mut former = Departed { amount: old.amount, until };
         if let Some(earlier) = old.former {
-            let densest = if is_denser(&earlier.amount, &old.amount, tick) { earlier.amount } else { old.amount };
+            let densest =
+                if is_denser(&earlier.amount, &old.amount, tick) { earlier.amount } else { old.amount };
             former = Departed { amount: densest, until: until.max(earlier.until) };
         }
         let changed = Reserve { amount, former: Some(former), ..old.clone() };
@@ -246,7 +241,8 @@ impl Kernel {
             let until = reserve.former.map_or(until, |former| until.max(former.until));
             counted.push(Departed { amount, until });
         }
-        self.departed.extend(counted.into_iter().filter(|one| one.until > now).map(|one| (reserve.domain, one)));
+        self.departed
+            .extend(counted.into_iter().filter(|one| one.until > now).map(|one| (reserve.domain, one)));
         reserve.threads().collect()
     }
 
@@ -254,13 +250,7 @@ impl Kernel {
     ///
     /// # Errors
     /// Why not; [`Refusal::Later`] where a seat is free soon.
-    pub fn attach(
-        &mut self,
-        id: u64,
-        thread: Process,
-        caller: u32,
-        now: u64,
-    ) -> Result<Attached, Refusal> {
+    pub fn attach(&mut self, id: u64, thread: Process, caller: u32, now: u64) -> Result<Attached, Refusal> {
         self.owned(id, caller)?;
         if let Some(other) = self.reserve_of(thread) {
             return Err(Refusal::BoundAlready { tid: thread.id, id: other });
@@ -335,7 +325,8 @@ impl Kernel {
     pub fn restore(&mut self, snapshot: Snapshot, now: u64) -> Vec<(Reserve, Refusal)> {
         let mut left_out = Vec::new();
         self.next = self.next.max(snapshot.next);
-        self.departed = snapshot.departed.into_iter().filter(|(domain, _)| *domain < self.domains.len()).collect();
+        self.departed =
+            snapshot.departed.into_iter().filter(|(domain, _)| *domain < self.domains.len()).collect();
         self.forget_departed(now);
         for reserve in snapshot.reserves {
             let Reserve { amount, kind, domain, .. } = reserve;
@@ -380,7 +371,13 @@ impl Kernel {
         let limits = [
             (amount.budget < domain.least_budget, "budget", amount.budget, "least", domain.least_budget),
             (amount.period < domain.least_period, "period", amount.period, "least", domain.least_period),
-            (amount.period > domain.longest_period, "period", amount.period, "greatest", domain.longest_period),
+            (
+                amount.period > domain.longest_period,
+                "period",
+                amount.period,
+                "greatest",
+                domain.longest_period,
+            ),
         ];
         if let Some((_, what, asked, which, limit)) = limits.into_iter().find(|(is_beyond, ..)| *is_beyond) {
             return Err(bad_request(&format!(
@@ -425,7 +422,8 @@ impl Kernel {
             let most = room * u128::from(amount.period.as_ns()) / (1_000_000 * threads as u128);
             let most = u64::try_from(most).unwrap_or(u64::MAX);
             let largest = Amount { budget: Span::from_ns(most), ..*amount };
-            let why = format!("{} parts of a million of a CPU at the most, and {used} are held", quota.share_ppm);
+            let why =
+                format!("{} parts of a million of a CPU at the most, and {used} are held", quota.share_ppm);
             return refuse(why, largest.flaw().is_none().then_some(largest));
         }
         Ok(())
@@ -450,8 +448,7 @@ impl Kernel {
             reserve: Some(one.id),
             is_promised: true,
         });
-        let nobodys =
-            |amount: Amount| Counted { amount, threads: 1, reserve: None, is_promised: false };
+        let nobodys = |amount: Amount| Counted { amount, threads: 1, reserve: None, is_promised: false };
         let departed = self.departed.iter().filter(|(place, one)| *place == domain && one.until > now);
         let foreign = self.foreign.iter().filter(|(place, _)| *place == domain);
         let gone = departed.map(|(_, one)| nobodys(one.amount));
@@ -505,7 +502,10 @@ impl Kernel {
             ),
             Judgement::OverShare { excess_ppm } => (
                 excess_ppm,
-                format!("the kernel gives reserves {} parts of a million of each of {m} CPUs", domain.share_ppm),
+                format!(
+                    "the kernel gives reserves {} parts of a million of each of {m} CPUs",
+                    domain.share_ppm
+                ),
             ),
             Judgement::TooDense { excess_ppm, .. } => (
                 excess_ppm,
@@ -520,7 +520,11 @@ impl Kernel {
         };
         Refusal::NoRoom {
             reserve: (who != id || self.next > id).then_some(who),
-            whom: if who != id || self.next > id { format!("reserve {who}") } else { "the new reserve".to_owned() },
+            whom: if who != id || self.next > id {
+                format!("reserve {who}")
+            } else {
+                "the new reserve".to_owned()
+            },
             excess_ppm,
             largest: largest.map(|budget| Amount { budget: Span::from_ns(budget), ..asked }),
             granted_after: self.granted_after(reserve.domain, now),

@@ -217,7 +217,10 @@ impl World {
         let old = self.kernel.reserve(id).expect("it is there").amount;
         let kept = match self.kernel.resize(id, amount, ROOT, &Quota::default(), self.now) {
             Ok(_) => {
-                self.servers.iter_mut().filter(|one| one.reserve == id).for_each(|one| one.shape = shape(amount));
+                self.servers
+                    .iter_mut()
+                    .filter(|one| one.reserve == id)
+                    .for_each(|one| one.shape = shape(amount));
                 amount
             }
             Err(_) => old,
@@ -312,7 +315,8 @@ impl World {
                 );
             }
         }
-        let mut ready: Vec<usize> = (0..self.servers.len()).filter(|&one| self.servers[one].is_ready()).collect();
+        let mut ready: Vec<usize> =
+            (0..self.servers.len()).filter(|&one| self.servers[one].is_ready()).collect();
         ready.sort_by_key(|&one| self.servers[one].deadline);
         for &place in ready.iter().take(self.processors) {
             let sleeps = self.draw.below(8) == 0;
@@ -330,7 +334,8 @@ impl World {
 
     fn check(&self) {
         assert_eq!(self.kernel.judge_domain(0, self.now), Judgement::Holds);
-        let mut bound: Vec<Process> = self.kernel.reserves().flat_map(|one| one.threads().collect::<Vec<_>>()).collect();
+        let mut bound: Vec<Process> =
+            self.kernel.reserves().flat_map(|one| one.threads().collect::<Vec<_>>()).collect();
         let mut there: Vec<Process> = self.servers.iter().map(|one| one.thread).collect();
         bound.sort_unstable();
         there.sort_unstable();

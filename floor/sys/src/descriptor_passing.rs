@@ -164,7 +164,13 @@ pub fn peer_process(socket: &UnixStream) -> Result<(Peer, Life), Error> {
     let mut length = size_of::<i32>() as u32;
     // SAFETY: the kernel writes one integer of that length.
     let status = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_PEERPIDFD, (&raw mut file).cast(), &mut length)
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_PEERPIDFD,
+            (&raw mut file).cast(),
+            &mut length,
+        )
     };
     // SAFETY: where it succeeds the descriptor is new and ours alone.
     let descriptor = (status == 0 && file >= 0).then(|| unsafe { OwnedFd::from_raw_fd(file) });

@@ -1,7 +1,7 @@
 //! A program that is started and held before its first instruction, until somebody lets it go.
 
-use crate::guardian;
 use crate::Error;
+use crate::guardian;
 use std::io::{Read as _, pipe};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -22,7 +22,8 @@ impl HeldProgram {
     /// # Errors
     /// Where no process can be made.
     pub fn start(mut command: Command) -> Result<HeldProgram, Error> {
-        let refused = |error: &std::io::Error| Error::io("fork", error, "raise the limits of processes and files");
+        let refused =
+            |error: &std::io::Error| Error::io("fork", error, "raise the limits of processes and files");
         let (mut told, tell) = pipe().map_err(|error| refused(&error))?;
         let (wait, let_go) = pipe().map_err(|error| refused(&error))?;
         let (tell_fd, wait_fd, let_go_fd) = (tell.as_raw_fd(), wait.as_raw_fd(), let_go.as_raw_fd());

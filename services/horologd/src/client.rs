@@ -34,7 +34,9 @@ pub enum ClientError {
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ClientError::NoDaemon(path, error) => write!(f, "no horologd listens at {}: {error}", path.display()),
+            ClientError::NoDaemon(path, error) => {
+                write!(f, "no horologd listens at {}: {error}", path.display())
+            }
             ClientError::Refused(reply) => f.write_str(reply.message()),
             ClientError::Broken(why) => write!(f, "the connection to horologd: {why}"),
         }
@@ -59,7 +61,11 @@ impl Client {
     ///
     /// # Errors
     /// What the daemon says, or that it says nothing.
-    pub fn call<T: DeserializeOwned>(&mut self, method: &str, parameters: impl Serialize) -> Result<T, ClientError> {
+    pub fn call<T: DeserializeOwned>(
+        &mut self,
+        method: &str,
+        parameters: impl Serialize,
+    ) -> Result<T, ClientError> {
         self.send(method, parameters, false)?;
         self.receive(PATIENCE)
     }
@@ -69,8 +75,14 @@ impl Client {
     /// # Errors
     /// Where the daemon takes no call.
     pub fn send(&mut self, method: &str, parameters: impl Serialize, more: bool) -> Result<(), ClientError> {
-        let call = Call { method: format!("{INTERFACE}.{method}"), parameters: json!(parameters), more, oneway: false };
-        frame::write(&mut self.socket, &json!(call), PATIENCE).map_err(|error| ClientError::Broken(error.to_string()))
+        let call = Call {
+            method: format!("{INTERFACE}.{method}"),
+            parameters: json!(parameters),
+            more,
+            oneway: false,
+        };
+        frame::write(&mut self.socket, &json!(call), PATIENCE)
+            .map_err(|error| ClientError::Broken(error.to_string()))
     }
 
     /// The next reply.
@@ -78,11 +90,13 @@ impl Client {
     /// # Errors
     /// As [`Client::call`].
     pub fn receive<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<T, ClientError> {
-        let bytes = self.frames.next(patience).map_err(|error: NoFrame| ClientError::Broken(error.to_string()))?;
+        let bytes =
+            self.frames.next(patience).map_err(|error: NoFrame| ClientError::Broken(error.to_string()))?;
         let reply: Value =
             serde_json::from_slice(&bytes).map_err(|error| ClientError::Broken(error.to_string()))?;
         if reply.get("error").is_some() {
-            let error = serde_json::from_value(reply).map_err(|error| ClientError::Broken(error.to_string()))?;
+            let error =
+                serde_json::from_value(reply).map_err(|error| ClientError::Broken(error.to_string()))?;
             return Err(ClientError::Refused(error));
         }
         let parameters = reply.get("parameters").cloned().unwrap_or_else(|| json!({}));

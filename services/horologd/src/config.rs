@@ -78,7 +78,9 @@ impl Config {
     fn parse(text: &str) -> Result<Config, String> {
         let config: Config = toml::from_str(text).map_err(|error| error.to_string())?;
         match config.user.keys().find(|user| user.parse::<u32>().is_err()) {
-            Some(user) => Err(format!("[user.{user}]: give the number of the user, as `id -u NAME` prints it")),
+            Some(user) => {
+                Err(format!("[user.{user}]: give the number of the user, as `id -u NAME` prints it"))
+            }
             None => Ok(config),
         }
     }
@@ -105,7 +107,8 @@ mod tests {
 
     #[test]
     fn a_file_is_read_and_its_errors_have_a_place() {
-        let config = Config::parse("lease = \"1 s\"\n[quota]\npercent = 20\n[user.1000]\nreserves = 2\n").expect("good");
+        let config = Config::parse("lease = \"1 s\"\n[quota]\npercent = 20\n[user.1000]\nreserves = 2\n")
+            .expect("good");
         assert_eq!((config.quota_of(5).share_ppm, config.quota_of(1000).reserves), (200_000, 2));
         assert_eq!(config.quota_of(1000).share_ppm, 500_000, "what a user's table leaves out is the default");
         assert_eq!(config.quota_of(0), Quota::default());

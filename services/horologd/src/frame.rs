@@ -85,7 +85,8 @@ impl Frames {
                     self.held.extend_from_slice(&part[..length]);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                }
                 Err(error) => return Err(NoFrame::Io(error)),
             }
         }

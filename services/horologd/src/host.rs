@@ -47,29 +47,46 @@ impl Host {
         let tried = may_use_deadline();
         // Busy is an answer of the mechanism: others have all of it now.
         let is_there = tried.as_ref().map_or_else(Error::is_busy, |()| true);
-        tell("SCHED_DEADLINE", Some(is_there), match &tried {
-            Ok(()) => "a thread with 1 ms / 100 ms was admitted".to_owned(),
-            Err(error) if error.is_busy() => format!("there, but others have all of its bandwidth now: {error}"),
-            Err(error) => error.to_string(),
-        });
+        tell(
+            "SCHED_DEADLINE",
+            Some(is_there),
+            match &tried {
+                Ok(()) => "a thread with 1 ms / 100 ms was admitted".to_owned(),
+                Err(error) if error.is_busy() => {
+                    format!("there, but others have all of its bandwidth now: {error}")
+                }
+                Err(error) => error.to_string(),
+            },
+        );
         let cpus = online_cpus().unwrap_or_default();
         let mut domain = Domain::new(cpus.clone());
         let balances = read("/sys/fs/cgroup/cpuset/cpuset.sched_load_balance").map(|text| text.trim() != "0");
         let is_one = balances != Ok(false);
-        tell("CPUs", Some(is_one && !cpus.is_empty()), if is_one {
-            format!("{} CPUs below one root: the kernel moves reserved threads among them by global EDF", cpus.len())
-        } else {
-            "the root cpuset does not balance its load: the kernel has several root domains, which this daemon does not \
+        tell(
+            "CPUs",
+            Some(is_one && !cpus.is_empty()),
+            if is_one {
+                format!(
+                    "{} CPUs below one root: the kernel moves reserved threads among them by global EDF",
+                    cpus.len()
+                )
+            } else {
+                "the root cpuset does not balance its load: the kernel has several root domains, which this daemon does not \
              know; set sched_load_balance of the root cpuset to 1"
                 .to_owned()
-        });
+            },
+        );
         let tick = tick_hz().and_then(|hz| 1_000_000_000_u64.checked_div(hz));
         domain.tick = Span::from_ns(tick.unwrap_or(SLOWEST_TICK_NS));
-        tell("tick", None, format!(
-            "{}{}: a budget may be overdrawn by so much, and the next one pays; each is admitted with so much more",
-            domain.tick,
-            if tick.is_none() { " (not told by the kernel: the slowest is taken)" } else { "" }
-        ));
+        tell(
+            "tick",
+            None,
+            format!(
+                "{}{}: a budget may be overdrawn by so much, and the next one pays; each is admitted with so much more",
+                domain.tick,
+                if tick.is_none() { " (not told by the kernel: the slowest is taken)" } else { "" }
+            ),
+        );
         let (share, text) = share_ppm(cpus.len());
         domain.share_ppm = share;
         tell("bandwidth", Some(share > 0), text);
@@ -80,7 +97,12 @@ impl Host {
         tell("periods", None, format!("{} to {}", domain.least_period, domain.longest_period));
         tell("cgroups", None, cgroups());
         tell("kernel", None, kernel_release());
-        Host { schema: "horolog.reserve-host/1", can_enforce: is_there && is_one && share > 0, domain, findings }
+        Host {
+            schema: "horolog.reserve-host/1",
+            can_enforce: is_there && is_one && share > 0,
+            domain,
+            findings,
+        }
     }
 }
 
@@ -101,17 +123,20 @@ fn share_ppm(cpus: usize) -> (u64, String) {
     // The fair server of Linux 6.12 and newer: 50 ms in 1 s of each CPU, in the same class. Its files are closed to many.
     let fair = if has_fair_server() { 50_000 } else { 0 };
     let share = whole.min(1_000_000).saturating_sub(fair);
-    (share, format!(
-        "{}.{:02} % of each of {cpus} CPUs: sched_rt_runtime_us {runtime} of {period}{}",
-        share / 10_000,
-        share % 10_000 / 100,
-        if fair > 0 {
-            ", less 5 % for the kernel's fair server, which runs normal threads that have got nothing for a second, at a deadline of \
+    (
+        share,
+        format!(
+            "{}.{:02} % of each of {cpus} CPUs: sched_rt_runtime_us {runtime} of {period}{}",
+            share / 10_000,
+            share % 10_000 / 100,
+            if fair > 0 {
+                ", less 5 % for the kernel's fair server, which runs normal threads that have got nothing for a second, at a deadline of \
              its own: SCHED_FIFO threads that never sleep make it delay reserves by up to 50 ms"
-        } else {
-            ""
-        }
-    ))
+            } else {
+                ""
+            }
+        ),
+    )
 }
 
 fn has_fair_server() -> bool {

@@ -89,7 +89,10 @@ fn check(as_json: bool) -> ExitCode {
             };
             println!("{word:4}{:16}{}", finding.what, finding.found);
         }
-        println!("{}", if host.can_enforce { "holds: reserves can be enforced here" } else { "not allowed here" });
+        println!(
+            "{}",
+            if host.can_enforce { "holds: reserves can be enforced here" } else { "not allowed here" }
+        );
     }
     ExitCode::from(if host.can_enforce { 0 } else { 3 })
 }

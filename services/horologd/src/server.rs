@@ -76,13 +76,16 @@ impl Server {
     ///
     /// # Errors
     /// In words.
-    pub fn start(config: Config, program: Option<&Path>, is_dry: bool) -> Result<(Server, Vec<String>), String> {
+    pub fn start(
+        config: Config,
+        program: Option<&Path>,
+        is_dry: bool,
+    ) -> Result<(Server, Vec<String>), String> {
         let store = if is_dry { None } else { Some(Store::take(&config.state)?) };
         let lease = program.filter(|_| !is_dry).map(|program| Lease::start(program, &config)).transpose()?;
         let listener = listen(&config.socket)?;
         let (service, told) = Service::start(config.clone(), Host::probe(), store)?;
-        let server =
-            Server { listener, service: Arc::new(service), users: Arc::default(), lease, config };
+        let server = Server { listener, service: Arc::new(service), users: Arc::default(), lease, config };
         Ok((server, told))
     }
 
@@ -160,10 +163,15 @@ fn listen(path: &Path) -> Result<UnixListener, String> {
         fs::create_dir_all(folder).map_err(failed)?;
     }
     if UnixStream::connect(path).is_ok() {
-        return Err(format!("another horologd listens at {}: stop it, or give another socket", path.display()));
+        return Err(format!(
+            "another horologd listens at {}: stop it, or give another socket",
+            path.display()
+        ));
     }
     // What a killed daemon has left; nothing but a socket is ever removed.
-    if fs::symlink_metadata(path).is_ok_and(|facts| std::os::unix::fs::FileTypeExt::is_socket(&facts.file_type())) {
+    if fs::symlink_metadata(path)
+        .is_ok_and(|facts| std::os::unix::fs::FileTypeExt::is_socket(&facts.file_type()))
+    {
         fs::remove_file(path).map_err(failed)?;
     }
     let listener = UnixListener::bind(path).map_err(failed)?;
@@ -197,7 +205,8 @@ fn converse(mut socket: UnixStream, service: &Service, caller: Caller) {
         };
         if call.method.strip_prefix(INTERFACE) == Some(".Watch") {
             if !call.more {
-                let reply = ErrorReply::new("BadRequest", "Watch gives several replies: call it with \"more\": true");
+                let reply =
+                    ErrorReply::new("BadRequest", "Watch gives several replies: call it with \"more\": true");
                 if frame::write(&mut socket, &json!(reply), WRITING).is_err() {
                     return;
                 }
@@ -239,4 +248,3 @@ fn stream(socket: &mut UnixStream, service: &Service) {
         }
     }
 }
-

@@ -144,7 +144,9 @@ impl Service {
 
     fn show(&self, id: u64) -> Answer {
         let shown = self.lock().shown(id);
-        shown.map(|reserve| json!({ "reserve": reserve })).ok_or_else(|| refused(&Refusal::NoSuchReserve { id }))
+        shown
+            .map(|reserve| json!({ "reserve": reserve }))
+            .ok_or_else(|| refused(&Refusal::NoSuchReserve { id }))
     }
 
     fn able(&self) -> Result<(), ErrorReply> {
@@ -173,8 +175,10 @@ impl Service {
         inner.look_at_others();
         let before = inner.kernel.clone();
         let quota = self.config.quota_of(caller.uid);
-        let granted =
-            inner.kernel.create(&parts, owner, &quota, monotonic_ns()).map_err(|refusal| refused(&refusal))?;
+        let granted = inner
+            .kernel
+            .create(&parts, owner, &quota, monotonic_ns())
+            .map_err(|refusal| refused(&refusal))?;
         if let Err(error) = inner.save() {
             inner.kernel = before;
             return Err(error);
@@ -208,7 +212,8 @@ impl Service {
 
     fn delete(&self, asked: &Named, caller: Caller) -> Answer {
         let mut inner = self.lock();
-        let threads = inner.kernel.delete(asked.id, caller.uid, monotonic_ns()).map_err(|one| refused(&one))?;
+        let threads =
+            inner.kernel.delete(asked.id, caller.uid, monotonic_ns()).map_err(|one| refused(&one))?;
         inner.followed.retain(|(_, id)| *id != asked.id);
         threads.into_iter().for_each(|thread| inner.unbind(thread));
         inner.tell("deleted", asked.id, String::new());
@@ -219,7 +224,8 @@ impl Service {
     fn detach(&self, asked: &Bind, caller: Caller) -> Answer {
         let mut inner = self.lock();
         let not_bound = Refusal::NotBound { tid: asked.tid, id: asked.id };
-        let bound = inner.kernel.reserve(asked.id).and_then(|one| one.threads().find(|one| one.id == asked.tid));
+        let bound =
+            inner.kernel.reserve(asked.id).and_then(|one| one.threads().find(|one| one.id == asked.tid));
         let thread = match (bound, inner.kernel.reserve(asked.id)) {
             (Some(thread), _) => thread,
             (None, Some(_)) => return Err(refused(&not_bound)),
@@ -336,7 +342,11 @@ impl Inner {
     fn look_at_others(&mut self) {
         self.kernel.set_foreign(host::foreign(&self.bindings));
         if self.kernel.judge_domain(0, monotonic_ns()) != Judgement::Holds {
-            self.tell("unproved", 0, "threads that others have put under SCHED_DEADLINE leave too little".to_owned());
+            self.tell(
+                "unproved",
+                0,
+                "threads that others have put under SCHED_DEADLINE leave too little".to_owned(),
+            );
         }
     }
 
@@ -399,7 +409,12 @@ impl Inner {
     }
 
     /// Writes down how the thread is scheduled, then changes it; whether the kernel may grant it later goes with an error.
-    fn bind(&mut self, reserve: u64, thread: Process, amount: horolog_reserve::Amount) -> Result<(), (ErrorReply, bool)> {
+    fn bind(
+        &mut self,
+        reserve: u64,
+        thread: Process,
+        amount: horolog_reserve::Amount,
+    ) -> Result<(), (ErrorReply, bool)> {
         let not_allowed = |error: horolog_sys::Error| {
             let is_busy = error.is_busy();
             (ErrorReply::new("NotAllowed", error.to_string()), is_busy)
@@ -419,7 +434,10 @@ impl Inner {
         }
         let says = granted.map_or("nothing".to_owned(), |granted| granted.to_string());
         let _ = horolog_sys::fixed_priority::Former::from_parts(thread.id, former).give_back();
-        Err((ErrorReply::new("NotAllowed", format!("the kernel says that it gives {says}, not {amount}")), false))
+        Err((
+            ErrorReply::new("NotAllowed", format!("the kernel says that it gives {says}, not {amount}")),
+            false,
+        ))
     }
 
     fn unbind(&mut self, thread: Process) {
@@ -431,7 +449,9 @@ impl Inner {
 
     /// Gives bound threads the new amount; where one is refused, all have the old one.
     fn carry_out_resize(&mut self, before: &Reserve, is_dry: bool) -> Result<(), ErrorReply> {
-        let Some(amount) = self.kernel.reserve(before.id).map(|reserve| reserve.amount) else { return Ok(()) };
+        let Some(amount) = self.kernel.reserve(before.id).map(|reserve| reserve.amount) else {
+            return Ok(());
+        };
         let places: Vec<usize> =
             (0..self.bindings.len()).filter(|&place| self.bindings[place].reserve == before.id).collect();
         if is_dry {

@@ -104,7 +104,11 @@ fn load(folder: &Path) -> Result<State, String> {
         format!("{}: {error}; `horologd --put-back` cannot read it either: remove it by hand", path.display())
     })?;
     if state.version != VERSION {
-        return Err(format!("{}: version {}, and this daemon knows {VERSION}", path.display(), state.version));
+        return Err(format!(
+            "{}: version {}, and this daemon knows {VERSION}",
+            path.display(),
+            state.version
+        ));
     }
     Ok(if state.boot == boot() { state } else { State::default() })
 }

@@ -28,7 +28,8 @@ struct Daemon {
 impl Daemon {
     fn start(lease: &'static str) -> Daemon {
         let folder = tempfile::tempdir().expect("a folder");
-        let process = launch(&folder.path().join("socket"), &folder.path().join("state"), lease, folder.path());
+        let process =
+            launch(&folder.path().join("socket"), &folder.path().join("state"), lease, folder.path());
         Daemon { process, folder, lease }
     }
 
@@ -60,7 +61,8 @@ impl Drop for Daemon {
 
 fn launch(socket: &std::path::Path, state: &std::path::Path, lease: &str, folder: &std::path::Path) -> Child {
     let config = folder.join("horologd.toml");
-    std::fs::write(&config, format!("socket = {socket:?}\nstate = {state:?}\nlease = {lease:?}\n")).expect("room");
+    std::fs::write(&config, format!("socket = {socket:?}\nstate = {state:?}\nlease = {lease:?}\n"))
+        .expect("room");
     let _ = std::fs::remove_file(socket);
     let process = Command::new(env!("CARGO_BIN_EXE_horologd"))
         .arg("--config")
@@ -105,7 +107,8 @@ fn part(text: &str) -> PartAsked {
 }
 
 fn create(client: &mut Client, text: &str, kept: bool) -> Shown {
-    let made: Reserves = client.call("Create", Create { parts: vec![part(text)], kept }).expect("there is room");
+    let made: Reserves =
+        client.call("Create", Create { parts: vec![part(text)], kept }).expect("there is room");
     made.reserves.into_iter().next().expect("one")
 }
 
@@ -210,7 +213,11 @@ fn a_reserve_ends_with_its_client_and_a_seat_with_its_thread() {
         def call(m,p):\n s.sendall(json.dumps(dict(method='io.horolog.Reserve.'+m,parameters=p)).encode()+b'\\0'); return json.loads(s.recv(65536)[:-1])\n\
         i=call('Create',dict(parts=[dict(amount=a)]))['parameters']['reserves'][0]['id']\n\
         call('Attach',dict(id=i,tid=int(sys.argv[2])))\ntime.sleep(60)\n";
-    let holder = Command::new("python3").args(["-c", script]).arg(daemon.socket()).arg(spinner.0.id().to_string()).spawn();
+    let holder = Command::new("python3")
+        .args(["-c", script])
+        .arg(daemon.socket())
+        .arg(spinner.0.id().to_string())
+        .spawn();
     let Ok(mut holder) = holder else {
         println!("SKIPPED: no python3");
         return;
@@ -240,15 +247,19 @@ fn what_cannot_be_granted_is_refused_with_what_would_be() {
     let reply = refused(&mut client, vec![part("1 ms / 20 ms"), part("99 ms / 100 ms")]);
     assert!(reply.is("Refused"), "{reply:?}");
     assert_eq!(reply.parameters["refusal"]["reason"], "no-room");
-    let largest: Amount = serde_json::from_value(reply.parameters["refusal"]["largest"].clone()).expect("some");
+    let largest: Amount =
+        serde_json::from_value(reply.parameters["refusal"]["largest"].clone()).expect("some");
     let all: Reserves = client.call("List", json!({})).expect("listed");
     assert_eq!(all.reserves, [], "all or nothing");
     let both = vec![part("1 ms / 20 ms"), PartAsked { amount: largest, ..part("1 ms / 20 ms") }];
-    let made: Reserves = client.call("Create", Create { parts: both, kept: true }).expect("what was named is granted");
+    let made: Reserves =
+        client.call("Create", Create { parts: both, kept: true }).expect("what was named is granted");
     let id = made.reserves[0].id;
     let soft = PartAsked { kind: horolog_reserve::Kind::Soft, ..part("1 ms / 20 ms") };
     assert!(refused(&mut client, vec![soft]).message().contains("horolog serve"));
-    for (tid, word) in [(1, "process 1"), (2, "kernel"), (daemon.process.id(), "daemon itself"), (4_000_000, "no thread")] {
+    for (tid, word) in
+        [(1, "process 1"), (2, "kernel"), (daemon.process.id(), "daemon itself"), (4_000_000, "no thread")]
+    {
         match attach(&mut client, id, tid) {
             Err(ClientError::Refused(reply)) => {
                 assert!(reply.is("NotAllowed") && reply.message().contains(word), "{reply:?}");
@@ -260,7 +271,9 @@ fn what_cannot_be_granted_is_refused_with_what_would_be() {
     let (one, two) = (Spinner::start(), Spinner::start());
     attach(&mut client, id, one.0.id()).expect("granted");
     for tid in [one.0.id(), two.0.id()] {
-        assert!(matches!(attach(&mut client, id, tid), Err(ClientError::Refused(reply)) if reply.is("Refused")));
+        assert!(
+            matches!(attach(&mut client, id, tid), Err(ClientError::Refused(reply)) if reply.is("Refused"))
+        );
     }
     assert!(process(one.0.id()).is_some());
 }
@@ -290,16 +303,23 @@ fn clients_that_misbehave_harm_nobody() {
     let answer = raw(&long);
     assert!(answer.is_empty() || answer.contains("more than"), "{answer}");
     assert!(raw(b"{\"method\":\"x\"}\0").contains("MethodNotFound"));
-    assert!(raw(b"{\"method\":\"io.horolog.Reserve.Show\",\"parameters\":{\"id\":-1}}\0").contains("InvalidParameter"));
+    assert!(
+        raw(b"{\"method\":\"io.horolog.Reserve.Show\",\"parameters\":{\"id\":-1}}\0")
+            .contains("InvalidParameter")
+    );
     assert!(raw(b"{\"method\":\"org.varlink.service.GetInfo\"}\0").contains("io.horolog.Reserve"));
     assert!(raw(b"{\"method\":\"io.horolog.Reserve.Watch\"}\0").contains("BadRequest"));
     // Watchers that never read, and connections that say nothing.
-    let silent: Vec<UnixStream> = (0..200).filter_map(|_| UnixStream::connect(daemon.socket()).ok()).collect();
-    let busy = Client::connect(&daemon.socket()).and_then(|mut client| client.call::<Reserves>("List", json!({})));
+    let silent: Vec<UnixStream> =
+        (0..200).filter_map(|_| UnixStream::connect(daemon.socket()).ok()).collect();
+    let busy =
+        Client::connect(&daemon.socket()).and_then(|mut client| client.call::<Reserves>("List", json!({})));
     assert!(busy.is_err(), "their number is bounded");
     drop(silent);
     within("it serves again", || {
-        Client::connect(&daemon.socket()).and_then(|mut client| client.call::<Reserves>("List", json!({}))).is_ok()
+        Client::connect(&daemon.socket())
+            .and_then(|mut client| client.call::<Reserves>("List", json!({})))
+            .is_ok()
     });
     let mut watcher = daemon.client();
     watcher.send("Watch", json!({}), true).expect("taken");
@@ -312,7 +332,9 @@ fn clients_that_misbehave_harm_nobody() {
             let event: Event = watcher.receive(Duration::from_secs(20)).expect("told");
             assert_eq!((event.what.as_str(), event.id), ("created", made.reserves[0].id));
         }
-        Err(ClientError::Refused(reply)) if reply.is("NotAllowed") => println!("SKIPPED: {}", reply.message()),
+        Err(ClientError::Refused(reply)) if reply.is("NotAllowed") => {
+            println!("SKIPPED: {}", reply.message())
+        }
         Err(error) => panic!("{error}"),
     }
 }

@@ -80,7 +80,9 @@ pub(crate) fn run(verb: &ReserveVerb) -> Done {
         ReserveVerb::Delete { id, daemon } => {
             let _: serde_json::Value = call(daemon, "Delete", &Named { id: *id })?;
             match daemon.format {
-                Format::Json => output::json(&serde_json::json!({ "schema": "horolog.reserve-deleted/1", "id": id }))?,
+                Format::Json => {
+                    output::json(&serde_json::json!({ "schema": "horolog.reserve-deleted/1", "id": id }))?
+                }
                 Format::Table => outln!("reserve {id} is given back"),
             }
             Ok(Verdict::Holds)
@@ -144,7 +146,10 @@ fn create(client: &mut Client, words: &AmountArguments, kept: bool) -> Result<Sh
     };
     let made: Reserves =
         client.call("Create", Create { parts: vec![part], kept }).map_err(|error| failed(&error))?;
-    made.reserves.into_iter().next().ok_or_else(|| Failure::undecided("undecided: horologd named no reserve (exit 4)"))
+    made.reserves
+        .into_iter()
+        .next()
+        .ok_or_else(|| Failure::undecided("undecided: horologd named no reserve (exit 4)"))
 }
 
 fn tell_one(reserve: &Shown, daemon: &DaemonArguments) -> Done {
@@ -221,7 +226,8 @@ fn uses(reserves: &[Shown], before: &BTreeMap<u32, BoundThread>) -> Vec<Use> {
     let mut found = Vec::new();
     for one in reserves {
         for thread in &one.bound {
-            let Some(earlier) = before.get(&thread.tid).filter(|earlier| earlier.bound_ns <= thread.bound_ns) else {
+            let Some(earlier) = before.get(&thread.tid).filter(|earlier| earlier.bound_ns <= thread.bound_ns)
+            else {
                 continue;
             };
             let used = thread.executed_ns.saturating_sub(earlier.executed_ns);
@@ -252,10 +258,13 @@ fn tell_look(threads: &[Use], daemon: &DaemonArguments) -> Result<(), Failure> {
             outln!("{}", serde_json::to_string(&look).map_err(Failure::bad_input)?);
         }
         Format::Table => {
-            let mut table =
-                output::table(&["reserve", "tid", "thread", "budget", "period", "used in a period", "of budget"], 3);
+            let mut table = output::table(
+                &["reserve", "tid", "thread", "budget", "period", "used in a period", "of budget"],
+                3,
+            );
             for one in threads {
-                let percent = one.used_in_a_period_ns.as_ns().saturating_mul(100) / one.budget_ns.as_ns().max(1);
+                let percent =
+                    one.used_in_a_period_ns.as_ns().saturating_mul(100) / one.budget_ns.as_ns().max(1);
                 table.add_row([
                     one.reserve.to_string(),
                     one.tid.to_string(),
@@ -283,7 +292,8 @@ struct OwnDaemon {
 
 impl OwnDaemon {
     fn start() -> Result<OwnDaemon, Failure> {
-        let folder = tempfile::tempdir().map_err(|error| Failure::file("make", &std::env::temp_dir(), &error))?;
+        let folder =
+            tempfile::tempdir().map_err(|error| Failure::file("make", &std::env::temp_dir(), &error))?;
         let mut config = Config::default();
         (config.socket, config.state) = (folder.path().join("socket"), folder.path().join("state"));
         let socket = config.socket.clone();
@@ -303,7 +313,12 @@ impl Drop for OwnDaemon {
     }
 }
 
-fn run_command(words: &AmountArguments, no_daemon: bool, daemon: &DaemonArguments, command: &[OsString]) -> Done {
+fn run_command(
+    words: &AmountArguments,
+    no_daemon: bool,
+    daemon: &DaemonArguments,
+    command: &[OsString],
+) -> Done {
     let signals = last_interrupt().map_err(Failure::not_permitted)?;
     let own = if no_daemon { Some(OwnDaemon::start()?) } else { None };
     let socket = own.as_ref().map_or(&daemon.socket, |own| &own.socket);
