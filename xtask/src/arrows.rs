@@ -16,9 +16,10 @@ const ORDER: [&[&str]; 5] = [
         "horolog-example-rust-api",
         "horolog-example-tracing",
     ],
-    &["horolog-closed-loop", "horolog-experiments", "horolog-recording"],
+    &["horolog-closed-loop", "horolog-experiments", "horolog-recording", "horolog-daemon"],
     &[
         "horolog-report",
+        "horolog-reserve",
         "horolog-verify",
         "horolog-measure",
         "horolog-exec",
@@ -42,12 +43,13 @@ const NEVER: [(&str, &str); 6] = [
 ];
 
 /// Only these engines may talk to the operating system.
-const MAY_USE_SYS: [&str; 10] = [
+const MAY_USE_SYS: [&str; 11] = [
     "horolog",
     "horolog-capi",
     "horolog-tracer",
     "horolog-locks",
     "horolog-recording",
+    "horolog-daemon",
     "horolog-probe",
     "horolog-closed-loop",
     "horolog-experiments",

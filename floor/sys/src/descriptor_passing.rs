@@ -1,7 +1,8 @@
 //! Sending open files over a Unix socket, and who is at its other end.
 
 use crate::Error;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use crate::guardian::Life;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 /// The most files that one message carries.
@@ -150,11 +151,48 @@ pub fn peer(socket: &UnixStream) -> Result<Peer, Error> {
     }
 }
 
+/// Who connected, with when its process started: the number is not that of a later process. Where the kernel gives a descriptor of the
+/// process (`SO_PEERPIDFD`, Linux 6.5) that it still lives after its start was read is certain; elsewhere it is read twice.
+///
+/// # Errors
+/// What the kernel says, or that the process has ended.
+pub fn peer_process(socket: &UnixStream) -> Result<(Peer, Life), Error> {
+    const SO_PEERPIDFD: i32 = 77;
+    let who = peer(socket)?;
+    let gone = || Error::os(format!("the process {} at the other end", who.pid), libc::ESRCH, "it has ended");
+    let mut file: i32 = -1;
+    let mut length = size_of::<i32>() as u32;
+    // SAFETY: the kernel writes one integer of that length.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_PEERPIDFD,
+            (&raw mut file).cast(),
+            &mut length,
+        )
+    };
+    // SAFETY: where it succeeds the descriptor is new and ours alone.
+    let descriptor = (status == 0 && file >= 0).then(|| unsafe { OwnedFd::from_raw_fd(file) });
+    let life = Life::of(who.pid).ok_or_else(gone)?;
+    let lives = match descriptor {
+        // A descriptor of a process can be read once it has ended.
+        Some(process) => !is_ready(process.as_fd()),
+        None => life.is_alive(),
+    };
+    if lives { Ok((who, life)) } else { Err(gone()) }
+}
+
+fn is_ready(file: BorrowedFd<'_>) -> bool {
+    let mut asked = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid entry; the call does not wait.
+    unsafe { libc::poll(&mut asked, 1, 0) != 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::shared_memory::SharedMemory;
-    use std::os::fd::AsFd;
 
     #[test]
     fn a_file_goes_over_a_socket_and_the_peer_is_known() {
@@ -167,6 +205,8 @@ mod tests {
         let taken = SharedMemory::from_file(files.remove(0)).expect("a sealed file");
         assert_eq!(taken.length(), 8192);
         assert_eq!(peer(&there).expect("known").pid, std::process::id());
+        let (who, life) = peer_process(&there).expect("known");
+        assert_eq!((who.pid, Some(life)), (std::process::id(), Life::of(std::process::id())));
         assert!(send(&here, b"", &[]).is_err());
         assert!(!is_closed(here.as_fd()) && !is_readable(here.as_fd()));
         send(&there, b"word", &[]).expect("sends");

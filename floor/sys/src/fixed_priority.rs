@@ -97,6 +97,18 @@ pub struct Former {
 }
 
 impl Former {
+    /// As it was written down: policy, priority and nice value.
+    #[must_use]
+    pub fn from_parts(tid: u32, (policy, priority, nice): (i32, i32, i32)) -> Former {
+        Former { tid, policy, priority, nice }
+    }
+
+    /// To be written down: policy (with the flag to reset it on fork), priority and nice value.
+    #[must_use]
+    pub fn parts(&self) -> (i32, i32, i32) {
+        (self.policy, self.priority, self.nice)
+    }
+
     /// That of the thread `tid`.
     ///
     /// # Errors

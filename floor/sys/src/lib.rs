@@ -18,6 +18,7 @@ pub mod fixed_priority;
 pub mod forked;
 pub mod futex;
 pub mod guardian;
+pub mod held_program;
 pub mod hold;
 pub mod idle_latency;
 pub mod interrupt_counts;

@@ -17,6 +17,7 @@ pub(crate) use crate::init_arguments::InitArguments;
 pub(crate) use crate::measure_arguments::MeasureVerb;
 pub(crate) use crate::partition_arguments::PartitionArguments;
 pub(crate) use crate::qos_arguments::QosVerb;
+pub(crate) use crate::reserve_arguments::ReserveVerb;
 pub(crate) use crate::serve_arguments::ServeArguments;
 pub(crate) use crate::trace_arguments::TraceVerb;
 
@@ -57,6 +58,9 @@ pub(crate) enum Verb {
     Run(RunArguments),
     /// Put a thread that exists already under a server: a budget in every period at a real-time priority.
     Serve(ServeArguments),
+    /// Ask the resource kernel `horologd` for an amount of processor time by a deadline.
+    #[command(subcommand)]
+    Reserve(ReserveVerb),
     /// Check a trace against the model's assumptions and against every bound.
     Verify(VerifyArguments),
     /// The main job: check, analyze, simulate, run, verify, and one report page.

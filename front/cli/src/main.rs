@@ -20,6 +20,7 @@ mod output;
 mod partition_arguments;
 mod progress;
 mod qos_arguments;
+mod reserve_arguments;
 mod results;
 mod serve_arguments;
 mod trace_arguments;
@@ -122,6 +123,7 @@ fn run(verb: &Verb) -> Done {
         Verb::Simulate(words) => stoppable(|| commands::simulate::run(words)),
         Verb::Run(words) => commands::run::run(words),
         Verb::Serve(words) => commands::serve::run(words),
+        Verb::Reserve(verb) => commands::reserve::run(verb),
         Verb::Verify(words) => stoppable(|| commands::verify::run(words)),
         Verb::Loop(words) => commands::close::run(words),
         Verb::Trace(verb) => commands::trace::run(verb),

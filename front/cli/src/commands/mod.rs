@@ -16,6 +16,7 @@ pub(crate) mod measure;
 mod partition;
 pub(crate) mod qos;
 mod qos_curve;
+pub(crate) mod reserve;
 pub(crate) mod run;
 mod run_locks;
 pub(crate) mod serve;
