@@ -39,15 +39,17 @@ struct Arguments {
     #[arg(long, conflicts_with_all = ["check", "dry_run"])]
     put_back: bool,
     /// The lease process; started by the daemon itself.
-    #[arg(long, hide = true, num_args = 2, value_names = ["NS", "DIR"])]
+    #[arg(long, hide = true, num_args = 3, value_names = ["NS", "PID", "DIR"])]
     lease: Option<Vec<String>>,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if let Some([grace, folder]) = arguments.lease.as_deref() {
+    if let Some([grace, daemon, folder]) = arguments.lease.as_deref() {
         let grace = Duration::from_nanos(grace.parse().unwrap_or(0));
-        return ExitCode::from(u8::try_from(hold_lease(Path::new(folder), grace)).unwrap_or(1));
+        return ExitCode::from(
+            u8::try_from(hold_lease(Path::new(folder), daemon.parse().unwrap_or(0), grace)).unwrap_or(1),
+        );
     }
     let mut config = match arguments.config.as_deref().map_or_else(|| Ok(Config::default()), Config::read) {
         Ok(config) => config,

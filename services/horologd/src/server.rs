@@ -53,6 +53,7 @@ impl Lease {
         Command::new(program)
             .arg("--lease")
             .arg(config.lease.as_ns().to_string())
+            .arg(std::process::id().to_string())
             .arg(&config.state)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

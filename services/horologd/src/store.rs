@@ -131,9 +131,9 @@ pub fn put_all_back(folder: &Path) -> Result<Option<(usize, Vec<String>)>, Strin
     Ok(Some((count, failures)))
 }
 
-/// The lease: waits until the daemon at the other end of standard input has died, leaves its grants for `grace` to a new one, and puts
+/// The lease: waits until the daemon (its process) at the other end of standard input has died, leaves its grants for `grace` to a new one, and puts
 /// them back where none has come. A daemon that ends in order says so by a byte.
-pub fn hold_lease(folder: &Path, grace: Duration) -> i32 {
+pub fn hold_lease(folder: &Path, daemon: u32, grace: Duration) -> i32 {
     use std::io::Read as _;
     let mut word = [0];
     loop {
@@ -142,6 +142,10 @@ pub fn hold_lease(folder: &Path, grace: Duration) -> i32 {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             _ => break,
         }
+    }
+    // A process that dies closes its files one by one: its lock may outlive the pipe, and would be taken for that of a new daemon.
+    while std::os::unix::process::parent_id() == daemon {
+        std::thread::sleep(Duration::from_millis(5));
     }
     let until = Instant::now() + grace;
     while Instant::now() < until {

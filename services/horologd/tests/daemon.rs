@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -64,12 +64,8 @@ fn launch(socket: &std::path::Path, state: &std::path::Path, lease: &str, folder
     std::fs::write(&config, format!("socket = {socket:?}\nstate = {state:?}\nlease = {lease:?}\n"))
         .expect("room");
     let _ = std::fs::remove_file(socket);
-    let process = Command::new(env!("CARGO_BIN_EXE_horologd"))
-        .arg("--config")
-        .arg(&config)
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("starts");
+    let process =
+        Command::new(env!("CARGO_BIN_EXE_horologd")).arg("--config").arg(&config).spawn().expect("starts");
     within("the daemon listens", || Client::connect(socket).is_ok());
     process
 }
