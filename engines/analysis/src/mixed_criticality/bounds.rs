@@ -142,7 +142,7 @@ pub fn finishes(task: &LevelTask, above: &[LevelTask]) -> Option<u64> {
 /// = ceil((w_LO + J) / T)`: jobs that are ready after the change have the shorter time, and no more than `N_LO` are before it. Its own job has
 /// ended by the change where it has executed C(DEG) by then, so it takes the most of `w_LO` and the formula with C(DEG) in place of C_i(HI).
 ///
-/// Source: `baruah11`; for tasks that go on with less `burns13`.
+/// Source: `baruah11`; for tasks that go on with less `burns13b`.
 #[must_use]
 pub fn amc_rtb(task: &LevelTask, above: &[LevelTask]) -> Option<u64> {
     let low = low_window(task, above)?;

@@ -24,7 +24,7 @@ use horolog_time::Span;
 
 /// The source of the three tests, and of those for tasks of low criticality that go on with less.
 const SOURCE: &str = "baruah11";
-const SOURCE_DEGRADED: &str = "burns13";
+const SOURCE_DEGRADED: &str = "burns13b";
 
 /// Why a switch is none that the tests know.
 type Obstacle = String;
