@@ -255,7 +255,9 @@ impl Reader {
         if cpus.len() > 1 {
             let numbers: Vec<String> = cpus.iter().take(8).map(|cpu| cpu.0.to_string()).collect();
             let more = if cpus.len() > 8 { ", …" } else { "" };
-            let remedy = format!("add `cpu = {}` (of {}{more})", numbers[0], numbers.join(", "));
+            // Tasks can be placed by the tool.
+            let placed = if noun == "task" { ", or let `analyze --partition all` propose one" } else { "" };
+            let remedy = format!("add `cpu = {}` (of {}{more}){placed}", numbers[0], numbers.join(", "));
             self.fail_at(&at, format!("this {noun} says no CPU and there are {}", cpus.len()), remedy);
             return None;
         }
