@@ -6,6 +6,7 @@ mod environment;
 mod left_behind;
 mod limited;
 mod mutants;
+mod python;
 mod retry;
 mod site;
 mod step;

@@ -68,7 +68,7 @@ fn rust_tests(root: &Path, copy: Option<&Path>) -> Outcome {
 }
 
 /// Runs everything; `quick` leaves out the benches, the browser and the Python tests.
-fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome> {
+fn run_steps(root: &Path, environment: &Environment, quick: bool, missing: &mut Vec<String>) -> Vec<Outcome> {
     let cargo = |words: &[&str]| {
         let mut command = Command::new("cargo");
         command.args(words).current_dir(root);
@@ -105,14 +105,16 @@ fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome
         pytest.env("HOROLOG_BIN", root.join("target/debug/horolog"));
         outcomes.push(step::run("Python: published schemas read our files", &mut pytest));
     }
+    outcomes.extend(crate::python::steps(root, missing));
     outcomes
 }
 
 /// The verb.
 pub(crate) fn run(root: &Path, quick: bool) -> ExitCode {
     let environment = prepare(root);
-    let outcomes = run_steps(root, &environment, quick);
-    let mut skipped: Vec<&str> = environment.missing().iter().map(String::as_str).collect();
+    let mut missing = Vec::new();
+    let outcomes = run_steps(root, &environment, quick, &mut missing);
+    let mut skipped: Vec<&str> = environment.missing().iter().chain(&missing).map(String::as_str).collect();
     println!("\n== summary");
     for outcome in &outcomes {
         let word = if outcome.succeeded { "ok" } else { "FAILED" };

@@ -7,6 +7,7 @@
 
 pub mod arrival_curve;
 pub mod assignment;
+pub mod batch;
 mod beyond;
 mod certify;
 pub mod cpu_model;

@@ -1,8 +1,8 @@
 //! How a verb ends when it does not end well: the message and the exit status of the contract.
 
 use crate::colour::{self, Tone};
-use horolog_closed_loop::LoopError;
 use horolog_closed_loop::verdict::Closing;
+use horolog_closed_loop::{LoopError, Told, place_told, words_told};
 use horolog_model::file::guess;
 use horolog_model::{Diagnostics, Message, Source};
 use horolog_sys::UNWRITABLE;
@@ -118,29 +118,6 @@ enum Said {
     Words(String),
     /// What is wrong with a text, each at its place.
     Places(Box<Diagnostics>),
-}
-
-/// One error, as programs read it.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub(crate) struct Told {
-    /// What kind it is of: `usage`, `bad-input`, `no`, `not-allowed`, `undecided`.
-    pub(crate) kind: &'static str,
-    /// What is wrong.
-    pub(crate) message: String,
-    /// Where; null where it has no place.
-    pub(crate) place: Option<ToldPlace>,
-    /// What to do; null where there is nothing to say.
-    pub(crate) help: Option<String>,
-}
-
-/// Where an error is.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub(crate) struct ToldPlace {
-    pub(crate) file: Option<String>,
-    pub(crate) line: Option<usize>,
-    pub(crate) column: Option<usize>,
-    /// The value, as `task.control.wcet`.
-    pub(crate) path: Option<String>,
 }
 
 /// The object that stands for a result where there is none.
@@ -276,45 +253,6 @@ impl Failure {
         self.say();
         ExitCode::from(self.status)
     }
-}
-
-/// How the line begins that says what to do; clap has two words of its own.
-const HELPS: [&str; 3] = ["help: ", "tip: ", "Usage: "];
-
-/// A message in words: the first line, a place where it names one, and the help.
-fn words_told(text: &str, kind: &'static str) -> Told {
-    let mut lines = text.lines().map(str::trim);
-    let mut message = lines.next().unwrap_or_default().trim_start_matches("undecided: ").to_owned();
-    if message.ends_with(':') {
-        // What it announces stands below.
-        lines
-            .by_ref()
-            .take_while(|line| !line.is_empty())
-            .for_each(|line| message.push_str(&format!(" {line}")));
-    }
-    let (mut place, mut help) = (None, None);
-    for line in lines {
-        let line = line.trim_start_matches("= ");
-        if let Some(at) = line.strip_prefix("--> ") {
-            place = place.or_else(|| place_of(at));
-        } else if let Some(words) = HELPS.iter().find_map(|head| line.strip_prefix(head)) {
-            help = help.or_else(|| Some(words.to_owned()));
-        }
-    }
-    Told { kind, message, place, help }
-}
-
-/// `file:line:column`.
-fn place_of(text: &str) -> Option<ToldPlace> {
-    let mut parts = text.rsplitn(3, ':');
-    let (column, line, file) = (parts.next()?.parse().ok(), parts.next()?.parse().ok(), parts.next()?);
-    Some(ToldPlace { file: Some(file.to_owned()), line, column, path: None })
-}
-
-fn place_told(message: Message, kind: &'static str) -> Told {
-    let Message { file, line, column, path, reason, remedy } = message;
-    let place = (file.is_some() || path.is_some()).then_some(ToldPlace { file, line, column, path });
-    Told { kind, message: reason, place, help: Some(remedy).filter(|remedy| !remedy.is_empty()) }
 }
 
 impl From<LoopError> for Failure {

@@ -5,7 +5,6 @@ use crate::failure::Failure;
 
 use comfy_table::{CellAlignment, Table, presets};
 use horolog_analysis::Derived;
-use horolog_closed_loop::verdict::Closing;
 use horolog_exec::thread_server::ThreadServerReport;
 use horolog_model::System;
 use horolog_time::Span;
@@ -14,17 +13,6 @@ use serde::Serialize;
 use std::fmt::Arguments;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::{LazyLock, Mutex, PoisonError};
-
-/// A result with its verdict, as JSON.
-#[derive(Serialize)]
-pub(crate) struct Closed<'a, T> {
-    #[serde(flatten)]
-    pub(crate) result: &'a T,
-    pub(crate) closing: &'a Closing,
-    /// The verdicts of the attempts before, where there were any.
-    #[serde(skip_serializing_if = "<[Closing]>::is_empty")]
-    pub(crate) attempts: &'a [Closing],
-}
 
 /// Stdout with a buffer of its own, and the first error of writing to it; nothing more is written after that.
 struct Output {

@@ -1,11 +1,12 @@
 //! Results of verbs that give a verdict, in the form that was asked for: a table, JSON, annotations of GitHub, or JUnit.
 
 use crate::csv;
-use crate::failure::{Failure, Told};
+use crate::failure::Failure;
 use crate::formats::Formats;
-use crate::output::{self, Closed, outln};
+use crate::output::{self, outln};
 use clap::ValueEnum;
 use horolog_closed_loop::verdict::{Answer, Case, Closing, Question, Word};
+use horolog_closed_loop::{Closed, Told};
 use horolog_model::Source;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde::Serialize;

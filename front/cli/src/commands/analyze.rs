@@ -11,8 +11,8 @@ use horolog_analysis::{
     Analysis, Derived, Explanation, MissWitness, Options, PeriodSize, Schedulable, ServerSize, ServerVerdict,
     Verdict as TaskWord, certify, derived_priorities, explain, resolve, size_server,
 };
-use horolog_closed_loop::verdict::{Answer, Asked, Closing, Ended, Evidence, Question};
-use horolog_closed_loop::{CostOrigin, CostSource, Proof, prove};
+use horolog_closed_loop::verdict::{Answer, Closing, Question};
+use horolog_closed_loop::{AnalysisDocument, CostOrigin, Proof, closing_of_proof, prove};
 use horolog_model::{Source, System};
 use serde::Serialize;
 use std::path::Path;
@@ -92,19 +92,7 @@ fn one(file: &FileArguments, words: &AnalyzeArguments, results: &mut Results) ->
     if let Some(path) = &words.counterexample {
         write_counterexample(&proof, path)?;
     }
-    let words_of_costs = proof.costs.in_words();
-    let evidence = Evidence {
-        system: &system,
-        proof: Some(analysis),
-        costs: &words_of_costs,
-        without_costs: proof.without_costs.as_deref(),
-        simulated: None,
-        verified: None,
-        outcome: None,
-        ended: Ended::NotRun,
-        report: None,
-    };
-    let mut closing = Closing::of(&evidence, &Asked::of(&[Question::Proof]));
+    let mut closing = closing_of_proof(&system, &proof);
     if let Some(name) = &words.explain {
         costs::say(&proof.costs);
         return explain_task(&system, (analysis, &closing), (&file, name), &options, results);
@@ -112,33 +100,10 @@ fn one(file: &FileArguments, words: &AnalyzeArguments, results: &mut Results) ->
     if !is_certified {
         closing.withhold("the certificate does not prove every deadline");
     }
-    let result = WithCosts::of(&proof, &priorities);
+    let result = AnalysisDocument::of(&proof, &priorities);
     let judged = Judged { source: &file, result: &result, closing: &closing, attempts: &[] };
     results.add(&judged, || table(&system, &proof, &priorities))?;
     Ok(closing)
-}
-
-/// The analysis in JSON, beside the costs that it was made with and the one without.
-#[derive(Serialize)]
-struct WithCosts<'a> {
-    #[serde(flatten)]
-    analysis: &'a Analysis,
-    costs: &'a CostSource,
-    without_costs: Option<&'a Analysis>,
-    /// What the file leaves to an assignment; absent where it gives all of them.
-    #[serde(skip_serializing_if = "<[Derived]>::is_empty")]
-    priorities: &'a [Derived],
-}
-
-impl WithCosts<'_> {
-    fn of<'a>(proof: &'a Proof, priorities: &'a [Derived]) -> WithCosts<'a> {
-        WithCosts {
-            analysis: &proof.analysis,
-            costs: &proof.costs,
-            without_costs: proof.without_costs.as_deref(),
-            priorities,
-        }
-    }
 }
 
 /// Writes the certificate where it has any claim; whether every task with a deadline has one.

@@ -8,13 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 /// Options of other programs that the documents name alone, in code spans.
-const OF_OTHERS: [&str; 17] = [
+const OF_OTHERS: [&str; 20] = [
     "--again",
     "--bench",
     "--cap-add",
+    "--config",
     "--cost",
+    "--dry-run",
     "--features",
     "--gc-sections",
+    "--horolog-undecided",
     "--keep-going",
     "--kind",
     "--lib",

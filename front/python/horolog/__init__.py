@@ -1,0 +1,64 @@
+"""Prove, simulate and study the timing of real-time tasks.
+
+Every result is that of the ``horolog`` command: the same engine, the same JSON (``Result.data``). Times are whole nanoseconds and say so
+in their names; durations that go in are texts with a unit (``"1.5 ms"``) or timedeltas.
+
+>>> import horolog
+>>> system = horolog.System(
+...     system={"name": "robot"},
+...     task=[{"name": "control", "period": "10 ms", "wcet": "2 ms", "priority": 90}],
+... )
+>>> system.analyze().task("control").response_ns
+2000000
+"""
+
+from __future__ import annotations
+
+import os
+
+from ._engine import __version__
+from .errors import BadInput, HorologError, InternalError, NotAllowed, SaysNo, Told, Undecided
+from .results import Analysis, Closing, Outcome, Result, TaskOutcome, TaskVerdict
+from .sets import METHODS, TESTS, Acceptance, TaskSets, Verdicts, acceptance, batch, generate, utilisations
+from .systems import Duration, System, load
+
+__all__ = [
+    "METHODS",
+    "TESTS",
+    "Acceptance",
+    "Analysis",
+    "BadInput",
+    "Closing",
+    "Duration",
+    "HorologError",
+    "InternalError",
+    "NotAllowed",
+    "Outcome",
+    "Result",
+    "SaysNo",
+    "System",
+    "TaskOutcome",
+    "TaskSets",
+    "TaskVerdict",
+    "Told",
+    "Undecided",
+    "Verdicts",
+    "__version__",
+    "acceptance",
+    "analyze",
+    "batch",
+    "generate",
+    "load",
+    "simulate",
+    "utilisations",
+]
+
+
+def analyze(path: str | os.PathLike[str], machine: str | os.PathLike[str] | None = None) -> Analysis:
+    """Loads a system file and proves what can be proved: ``load(path).analyze(machine)``."""
+    return load(path).analyze(machine)
+
+
+def simulate(path: str | os.PathLike[str], horizon: Duration | None = None, *, seed: int = 1) -> Outcome:
+    """Loads a system file and simulates it: ``load(path).simulate(horizon, seed=seed)``."""
+    return load(path).simulate(horizon, seed=seed)

@@ -1,0 +1,63 @@
+//! The Python package `horolog`: conversion and errors. Every result comes from the engine call that the command makes.
+//!
+//! What users see is `front/python/horolog`, typed and with its own words; this library is its `_engine`. Results cross as the JSON of
+//! `docs/contract.md`, arrays as bytes. Long calls run on a thread of their own while the caller's waits without the interpreter's lock,
+//! so that other Python threads go on and Ctrl-C is heard.
+
+#![allow(clippy::needless_pass_by_value)] // PyO3 hands arguments over by value.
+#![allow(unsafe_code)] // What PyO3's macros write for the interpreter's calls; there is none by hand.
+
+mod arrays;
+mod faults;
+mod systems;
+
+use pyo3::prelude::*;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// How often a waiting call asks whether Ctrl-C was pressed.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Runs `work` on a thread of its own and waits for it without the interpreter's lock. On a signal whose handler raises, that is
+/// raised here, and what the thread still finds is dropped.
+fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    let (sender, receiver) = channel();
+    let started = std::thread::Builder::new().name("horolog".to_owned()).spawn(move || {
+        // The caller may have left.
+        let _ = sender.send(work());
+    });
+    started.map_err(|error| faults::internal(py, &format!("cannot start a thread: {error}")))?;
+    // A receiver is not shared between threads, so it goes along and comes back.
+    let mut receiver = Some(receiver);
+    loop {
+        let (result, back) = py.detach({
+            let receiver = receiver.take();
+            move || match receiver {
+                Some(receiver) => (receiver.recv_timeout(PATIENCE), Some(receiver)),
+                None => (Err(RecvTimeoutError::Disconnected), None),
+            }
+        });
+        receiver = back;
+        match result {
+            Ok(found) => return Ok(found),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(faults::internal(
+                    py,
+                    "the engine ended without a result; this is a bug of horolog",
+                ));
+            }
+        }
+    }
+}
+
+/// The engines below `horolog`.
+#[pymodule]
+fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    systems::add(module)?;
+    arrays::add(module)
+}

@@ -1,0 +1,20 @@
+"""Where the repository and the command are; the package itself is the installed wheel."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+pytest_plugins = ["pytester"]
+
+
+@pytest.fixture(scope="session")
+def command() -> str:
+    """The command that was built beside the package."""
+    return os.environ.get("HOROLOG_BIN", str(ROOT / "target/debug/horolog"))
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT

@@ -1,0 +1,210 @@
+"""Drawing sets, testing them in batches, the acceptance plot."""
+
+import math
+import pickle
+from fractions import Fraction
+
+import pytest
+
+import horolog as h
+
+np = pytest.importorskip("numpy")
+
+
+def test_sets_are_the_same_for_ever_and_in_parts() -> None:
+    sets = h.generate(300, tasks=4, seed=5)
+    for threads in (1, 2, 7):
+        again = h.generate(300, tasks=4, seed=5, threads=threads)
+        assert all(bytes(getattr(sets, key)) == bytes(getattr(again, key)) for key in ("wcet", "deadline", "period"))
+    part = h.generate(100, tasks=4, seed=5, first=200)
+    assert np.array_equal(np.asarray(part.wcet), np.asarray(sets.wcet)[200:])
+    back = pickle.loads(pickle.dumps(sets))
+    assert len(back) == 300 and back.wcet.tolist() == sets.wcet.tolist()
+    # What a study published with this seed was drawn with.
+    assert sets.wcet.tolist()[0] == [6806882, 172144729, 107688667, 5775931]
+
+
+def test_utilisations_have_their_sum() -> None:
+    for method in h.METHODS:
+        drawn = np.asarray(h.utilisations(500, tasks=6, utilisation=1.7, method=method))
+        assert drawn.shape == (500, 6)
+        assert np.allclose(drawn.sum(axis=1), 1.7)
+        assert (drawn >= 0).all() and ((drawn <= 1).all() or method == "uunifast")
+
+
+def test_arrays_cross_without_a_copy() -> None:
+    sets = h.generate(10, tasks=3)
+    view = np.asarray(sets.period)
+    assert view.dtype == np.uint64 and view.shape == (10, 3) and not view.flags.owndata
+
+
+def demand_holds(set_: list[tuple[int, int, int]]) -> bool:
+    """The processor demand criterion (Baruah, Rosier and Howell 1990), point by point."""
+    if sum(Fraction(c, t) for c, _, t in set_) > 1:
+        return False
+    end = math.lcm(*(t for _, _, t in set_)) + max(d for _, d, _ in set_)
+    return all(
+        sum(max(0, (at - d) // t + 1) * c for c, d, t in set_) <= at for at in range(1, end + 1)
+    )
+
+
+def responses_hold(set_: list[tuple[int, int, int]]) -> bool:
+    """The plain fixed point, for deadlines of at most the period."""
+    order = sorted(range(len(set_)), key=lambda at: (set_[at][1], at))
+    for place, at in enumerate(order):
+        c, d, _ = set_[at]
+        response = c
+        while response <= d:
+            more = c + sum(-(-response // set_[one][2]) * set_[one][0] for one in order[:place])
+            if more == response:
+                break
+            response = more
+        if response > d:
+            return False
+    return True
+
+
+def test_verdicts_are_those_of_naive_tests() -> None:
+    random = np.random.default_rng(3)
+    period = random.choice([4, 5, 6, 8, 10, 12], (600, 3))
+    wcet = random.integers(1, 4, (600, 3))
+    deadline = np.minimum(period, wcet + random.integers(0, 9, (600, 3)))
+    found = h.batch((wcet, deadline, period), h.TESTS)
+    values = np.asarray(found.values)
+    assert values.shape == (600, 4) and values.dtype == np.int8
+    rows = [list(zip(*(part[at].tolist() for part in (wcet, deadline, period)), strict=True)) for at in range(600)]
+    assert values[:, h.TESTS.index("edf-qpa")].tolist() == [int(demand_holds(row)) for row in rows]
+    fixed = values[:, h.TESTS.index("fp-preemptive")]
+    decided = fixed != -1
+    assert decided.mean() > 0.9
+    assert fixed[decided].tolist() == [int(responses_hold(row)) for row, use in zip(rows, decided, strict=True) if use]
+    assert 0.1 < found.ratio("edf-qpa") < 0.9
+    as_lists = h.batch([part.tolist() for part in (wcet, deadline, period)], h.TESTS)
+    assert bytes(as_lists.values) == bytes(found.values)
+    unsigned = h.batch([part.astype(np.uint64) for part in (wcet, deadline, period)], h.TESTS, threads=1)
+    assert bytes(unsigned.values) == bytes(pickle.loads(pickle.dumps(found)).values)
+
+
+GOOD = np.full((4, 2), 10)
+
+
+def changed(at: tuple[int, int], value: int) -> object:
+    array = GOOD.copy()
+    array[at] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    ("place", "bad"),
+    [
+        (place, bad)
+        for place in range(3)
+        for bad in (
+            GOOD.astype(float),
+            GOOD.astype(np.int32),
+            GOOD.astype(bool),
+            GOOD.astype(object),
+            GOOD[:, :1],
+            GOOD[:3],
+            GOOD.ravel(),
+            GOOD.reshape(2, 2, 2),
+            GOOD[:0],
+            np.full((8, 2), 10)[::2],
+            np.asfortranarray(GOOD),
+            changed((3, 1), -1),
+            changed((3, 1), 0),
+            changed((0, 0), 2**60),
+            np.full((4, 2), 2**64 - 1, np.uint64),
+            [[1.5, 2]] * 4,
+            [[math.nan, 2]] * 4,
+            [[1, 2], [3]],
+            [["1 ms", "2 ms"]] * 4,
+            [1, 2],
+            [],
+            None,
+            "text",
+            7,
+        )
+    ],
+)
+def test_bad_arrays_are_named(place: int, bad: object) -> None:
+    parts: list[object] = [GOOD, GOOD, GOOD]
+    parts[place] = bad
+    name = ("wcet", "deadline", "period")[place]
+    with pytest.raises(h.BadInput) as caught:
+        h.batch(parts)
+    # Of two shapes that differ, the first says so.
+    assert str(caught.value).startswith(name) or "the shape" in str(caught.value)
+
+
+def test_the_set_at_fault_is_named() -> None:
+    with pytest.raises(h.BadInput, match="^period of task 1 of set 3 is 0 ns"):
+        h.batch((GOOD, GOOD, changed((3, 1), 0)))
+    many = np.full((1_100_000, 1), 10)
+    many[1_099_999] = 0
+    with pytest.raises(h.BadInput, match="of set 1099999 is 0 ns"):
+        h.batch((many, many, many))
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("count", -1),
+        ("count", 0),
+        ("count", 1.0),
+        ("count", 2**39),
+        ("tasks", 0),
+        ("tasks", 1_001),
+        ("utilisation", math.nan),
+        ("utilisation", 0),
+        ("utilisation", -0.5),
+        ("utilisation", 10.5),
+        ("utilisation", "0.5"),
+        ("method", "uniform"),
+        ("periods", 5),
+        ("periods", "weekly"),
+        ("shortest_period_ns", 0),
+        ("longest_period_ns", 9_999_999),
+        ("longest_period_ns", 2**63),
+        ("granularity_ns", 10_000_001),
+        ("deadlines", "soft"),
+        ("least", 1.5),
+        ("factor", math.inf),
+        ("factor", 0),
+        ("seed", 2**64),
+        ("first", -1),
+        ("threads", 2_000),
+    ],
+)
+def test_bad_recipes_are_named(argument: str, value: object) -> None:
+    recipe: dict[str, object] = {"count": 3}
+    if argument == "least":
+        recipe["deadlines"] = "constrained"
+    if argument == "factor":
+        recipe["deadlines"] = "arbitrary"
+    recipe[argument] = value
+    named = argument.removesuffix("_ns") if argument.endswith("_ns") else argument
+    with pytest.raises(h.BadInput, match=f"^{named}"):
+        h.generate(recipe.pop("count"), **recipe)
+
+
+def test_bad_tests_are_named() -> None:
+    for bad in ("edf-qpa", ["edf"], [], [3], None):
+        with pytest.raises(h.BadInput, match="^tests"):
+            h.batch((GOOD, GOOD, GOOD), bad)
+    for bad in (None, 3, (GOOD, GOOD)):
+        with pytest.raises(h.BadInput, match="^sets"):
+            h.batch(bad)
+    with pytest.raises(h.BadInput, match="^test: "):
+        h.batch((GOOD, GOOD, GOOD)).ratio("rm-hyperbolic")
+
+
+def test_acceptance_falls_and_the_exact_test_is_above_the_sufficient_ones() -> None:
+    found = h.acceptance([0.5, 0.7, 0.85, 0.95], count=300, tasks=5, seed=2)
+    assert found.count == 300 and found.recipe == {"seed": 2, "tasks": 5} and found.version == h.__version__
+    for at in range(4):
+        ratios = {test: found.ratios[test][at] for test in h.TESTS}
+        assert ratios["edf-qpa"] == 1.0
+        assert ratios["fp-preemptive"] >= ratios["rm-hyperbolic"] >= ratios["rm-liu-layland"]
+    assert found.ratios["rm-liu-layland"] == (1.0, 1.0, 0.0, 0.0)
+    assert 0 < found.ratios["fp-preemptive"][3] < 1
