@@ -49,6 +49,21 @@ const SWITCHED: Lines<u8> = &[
     (3, "This user may not reach into the process; the message says the remedy."),
 ];
 
+const REFUSED: (u8, &str) =
+    (1, "Refused; the message says what would lose its guarantee, and the largest amount that is granted.");
+const NO_DAEMON: (u8, &str) =
+    (3, "No daemon answers, or this machine or user may not; the message says the remedy.");
+/// Of verbs that ask the resource kernel.
+const RESERVED: Lines<u8> = &[(0, "Done."), REFUSED, BAD, NO_DAEMON];
+/// Of allocations.
+const ALLOCATED: Lines<u8> = &[
+    (0, "There is an allocation."),
+    (1, "There is none: no choice of set-points fits."),
+    BAD,
+    (4, "None was found, and that there is none is not proved."),
+];
+const RESERVES: (&str, &str) = ("/run/horologd/socket", "The socket of the daemon.");
+const QUALITIES: (&str, &str) = ("conference.toml", "Resources, and applications with their set-points.");
 const SYSTEM: (&str, &str) =
     ("system.toml", "The system file; /usr/share/doc/horolog/html/system-file.html describes every key.");
 const PROFILE: (&str, &str) = (
@@ -599,5 +614,104 @@ pub(super) const PAGES: &[Page] = &[
         ],
         exit: DONE,
         files: &[("PREFIX/share/man/man1/horolog*.1.gz", "Where the package puts them.")],
+    },
+    Page {
+        verb: "qos",
+        examples: &[("horolog qos allocate conference.toml", "Which quality each application gets.")],
+        exit: ALLOCATED,
+        files: &[QUALITIES],
+    },
+    Page {
+        verb: "qos allocate",
+        examples: &[
+            ("horolog qos allocate conference.toml", "Which quality each application gets."),
+            (
+                "horolog qos allocate conference.toml --from before.json",
+                "The same after a change, with as few changes as possible.",
+            ),
+        ],
+        exit: ALLOCATED,
+        files: &[QUALITIES],
+    },
+    Page {
+        verb: "reserve",
+        examples: &[
+            (
+                "horolog reserve run --cpu '2 ms / 10 ms' -- ./program",
+                "A program that gets two of every ten milliseconds.",
+            ),
+            ("horolog reserve list", "What is granted, and to whom."),
+        ],
+        exit: RESERVED,
+        files: &[RESERVES],
+    },
+    Page {
+        verb: "reserve create",
+        examples: &[(
+            "horolog reserve create --cpu '1 ms / 5 ms by 3 ms'",
+            "One millisecond of every five, before three are over.",
+        )],
+        exit: RESERVED,
+        files: &[RESERVES],
+    },
+    Page {
+        verb: "reserve resize",
+        examples: &[(
+            "horolog reserve resize --cpu '2 ms / 10 ms' 1",
+            "Another amount for reserve 1, or the old one where that is refused.",
+        )],
+        exit: RESERVED,
+        files: &[RESERVES],
+    },
+    Page {
+        verb: "reserve delete",
+        examples: &[("horolog reserve delete 1", "Its threads are scheduled as before.")],
+        exit: RESERVED,
+        files: &[RESERVES],
+    },
+    Page {
+        verb: "reserve attach",
+        examples: &[("horolog reserve attach 1 4711", "Thread 4711 gets the amount of reserve 1.")],
+        exit: RESERVED,
+        files: &[RESERVES],
+    },
+    Page {
+        verb: "reserve detach",
+        examples: &[("horolog reserve detach 1 4711", "The thread is scheduled as before.")],
+        exit: RESERVED,
+        files: &[RESERVES],
+    },
+    Page {
+        verb: "reserve list",
+        examples: &[("horolog reserve list --format json", "Every reserve, for a script.")],
+        exit: RESERVED,
+        files: &[RESERVES],
+    },
+    Page {
+        verb: "reserve show",
+        examples: &[("horolog reserve show 1", "Reserve 1 and its threads.")],
+        exit: RESERVED,
+        files: &[RESERVES],
+    },
+    Page {
+        verb: "reserve top",
+        examples: &[("horolog reserve top", "What each thread uses of its amount, live.")],
+        exit: RESERVED,
+        files: &[RESERVES],
+    },
+    Page {
+        verb: "reserve run",
+        examples: &[
+            (
+                "horolog reserve run --cpu '2 ms / 10 ms' -- ./program",
+                "A program that gets two of every ten milliseconds.",
+            ),
+            (
+                "sudo horolog reserve run --no-daemon --cpu '2 ms / 10 ms' -- ./program",
+                "The same where no daemon runs.",
+            ),
+        ],
+        exit: &[(0, "The command ended with 0; else its status."), REFUSED, BAD, NO_DAEMON],
+        files: &[RESERVES],
     },
 ];
