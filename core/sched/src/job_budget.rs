@@ -145,8 +145,10 @@ impl JobBudget {
             self.of_segment = wcet.saturating_sub(own);
         }
         // Where the policy has acted the job goes on, up to what the mode leaves to it.
-        let by_policy = if self.has_acted { u64::MAX } else { self.allowance.acts_at(self.progress).as_ns() };
-        let acts_at = by_policy.min(self.of_mode);
+        let acts_at = match (self.has_acted, self.of_mode) {
+            (true, of_mode) if of_mode < u64::MAX => of_mode,
+            (_, of_mode) => self.allowance.acts_at(self.progress).as_ns().min(of_mode),
+        };
         self.limit = match acts_at.checked_sub(executed) {
             None | Some(0) => Limit::Empty { debt: executed - acts_at },
             Some(left) => Limit::Left(left),
