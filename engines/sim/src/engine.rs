@@ -619,7 +619,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             self.list_change(now, change);
             self.emit(lane, now, Kind::ModeChange, NO_TASK, NO_JOB, change.mode.into(), 0);
         }
-        let is_gone = |task: u32, run: &TaskRun| change.machine.jobs(TaskId(task)) < run.backlog.len();
+        // Another processor of its cluster may have told of it before: then the job that runs here is none that has begun.
+        let is_gone =
+            |task: u32, run: &TaskRun| change.machine.jobs(TaskId(task)) < run.backlog.len() || !run.started;
         if lane.running != NONE && is_gone(lane.running, &self.tasks[lane.running as usize]) {
             let run = &mut self.tasks[lane.running as usize];
             run.remaining = 0;
