@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// The root of the checkout.
 pub(crate) fn repository_root() -> PathBuf {
@@ -28,6 +29,9 @@ pub(crate) struct Outcome {
     pub(crate) succeeded: bool,
     pub(crate) passed: u64,
     pub(crate) failed: u64,
+    pub(crate) took: Duration,
+    /// How long each of the test programs of this step ran, in their order.
+    pub(crate) programs: Vec<(String, f64)>,
     /// Lines `SKIPPED: …` that the tests printed.
     pub(crate) skipped: Vec<String>,
     /// Tests that failed beside others and passed alone.
@@ -47,6 +51,8 @@ impl Outcome {
             succeeded: false,
             passed: 0,
             failed: 0,
+            took: Duration::ZERO,
+            programs: Vec::new(),
             skipped: Vec::new(),
             flaky: Vec::new(),
             tail: VecDeque::new(),
@@ -63,6 +69,7 @@ pub(crate) fn run(name: &str, command: &mut Command) -> Outcome {
 pub(crate) fn run_read(name: &str, command: &mut Command, mut take: impl FnMut(&str)) -> Outcome {
     println!("\n== {name}");
     let mut outcome = Outcome::new(name);
+    let start = Instant::now();
     // One pipe for both streams keeps their order.
     let (reader, writer) = match std::io::pipe() {
         Ok(pair) => pair,
@@ -93,11 +100,14 @@ pub(crate) fn run_read(name: &str, command: &mut Command, mut take: impl FnMut(&
         outcome.tail.push_back(line);
     }
     outcome.succeeded = child.wait().is_ok_and(|status| status.success());
+    outcome.took = start.elapsed();
+    println!("-- {name}: {} s", outcome.took.as_secs());
     outcome
 }
 
 /// Adds what a test runner's line says.
 fn count(line: &str, outcome: &mut Outcome) {
+    count_time(line, outcome);
     if let Some(at) = line.find("SKIPPED: ") {
         outcome.skipped.push(line[at + 9..].trim().to_owned());
     }
@@ -120,6 +130,18 @@ fn count(line: &str, outcome: &mut Outcome) {
     }
 }
 
+/// Adds how long a test program ran: cargo names it, and its own last line has the time.
+fn count_time(line: &str, outcome: &mut Outcome) {
+    if let Some(name) = line.trim_start().strip_prefix("Running ") {
+        outcome.programs.push((name.to_owned(), 0.0));
+    } else if let Some((_, time)) = line.split_once("; finished in ")
+        && let Ok(seconds) = time.trim_end_matches('s').parse()
+        && let Some(last) = outcome.programs.last_mut()
+    {
+        last.1 = seconds;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,5 +156,21 @@ mod tests {
         count("  SKIPPED: no SCHED_FIFO here", &mut outcome);
         assert_eq!((outcome.passed, outcome.failed), (12, 4));
         assert_eq!(outcome.skipped, ["no SCHED_FIFO here"]);
+    }
+
+    #[test]
+    fn a_program_has_the_time_of_its_own_last_line() {
+        let mut outcome = Outcome::new("");
+        count("     Running tests/one.rs (target/debug/deps/one-1)", &mut outcome);
+        count(
+            "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.25s",
+            &mut outcome,
+        );
+        count("     Running tests/two.rs (target/debug/deps/two-2)", &mut outcome);
+        let wanted = [
+            ("tests/one.rs (target/debug/deps/one-1)", 1.25),
+            ("tests/two.rs (target/debug/deps/two-2)", 0.0),
+        ];
+        assert_eq!(outcome.programs, wanted.map(|(name, time)| (name.to_owned(), time)));
     }
 }

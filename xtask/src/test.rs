@@ -6,6 +6,7 @@ use crate::step::{self, Outcome};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Instant;
 
 /// How long one test program may take. The longest takes some two minutes on two processors with nothing else to do.
 const LIMIT_S: u64 = 600;
@@ -109,16 +110,33 @@ fn run_steps(root: &Path, environment: &Environment, quick: bool, missing: &mut 
     outcomes
 }
 
+/// How many of the slowest test programs the summary names.
+const SLOWEST: usize = 10;
+
+/// Where the time of the tests goes: to run them, and the rest, which is to build them.
+fn print_slowest(outcomes: &[Outcome]) {
+    let mut programs: Vec<&(String, f64)> = outcomes.iter().flat_map(|outcome| &outcome.programs).collect();
+    let whole: f64 = programs.iter().map(|(_, seconds)| seconds).sum();
+    programs.sort_by(|a, b| b.1.total_cmp(&a.1));
+    println!("{} Rust test programs ran for {whole:.0} s; the slowest:", programs.len());
+    for (name, seconds) in programs.iter().take(SLOWEST) {
+        println!("{seconds:>8.1} s  {name}");
+    }
+}
+
 /// The verb.
 pub(crate) fn run(root: &Path, quick: bool) -> ExitCode {
+    let start = Instant::now();
     let environment = prepare(root);
     let mut missing = Vec::new();
     let outcomes = run_steps(root, &environment, quick, &mut missing);
     let mut skipped: Vec<&str> = environment.missing().iter().chain(&missing).map(String::as_str).collect();
     println!("\n== summary");
+    print_slowest(&outcomes);
     for outcome in &outcomes {
         let word = if outcome.succeeded { "ok" } else { "FAILED" };
-        println!("{word:>6}  {} ({} passed, {} failed)", outcome.name, outcome.passed, outcome.failed);
+        let (name, seconds) = (&outcome.name, outcome.took.as_secs());
+        println!("{word:>6}  {seconds:>5} s  {name} ({} passed, {} failed)", outcome.passed, outcome.failed);
         skipped.extend(outcome.skipped.iter().map(String::as_str));
     }
     for reason in &skipped {
@@ -136,6 +154,8 @@ pub(crate) fn run(root: &Path, quick: bool) -> ExitCode {
     let passed: u64 = outcomes.iter().map(|o| o.passed).sum();
     let broken = outcomes.iter().filter(|o| !o.succeeded).count() as u64;
     let failed: u64 = outcomes.iter().map(|o| o.failed).sum::<u64>().max(broken);
-    println!("{passed} passed, {failed} failed, {} skipped, {} flaky", skipped.len(), flaky.len());
+    let minutes = start.elapsed().as_secs_f64() / 60.0;
+    let (skipped, flaky) = (skipped.len(), flaky.len());
+    println!("{passed} passed, {failed} failed, {skipped} skipped, {flaky} flaky, in {minutes:.1} minutes");
     if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
