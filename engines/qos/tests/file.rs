@@ -103,7 +103,7 @@ fn what_is_wrong_is_told_at_its_place() {
             "[\"small\", \"large\"]",
             "[\"small\", \"small\"]",
             16,
-            "`small` stands here twice",
+            "`small` is here twice",
             "name each value once",
         ),
         (
@@ -141,7 +141,13 @@ fn what_is_wrong_is_told_at_its_place() {
             "this number cannot be kept exactly as `utility`",
             "a number from 0 on with at most 6 decimals, such as 2.5",
         ),
-        ("utility = 0.000001, ", "", 30, "[[application.set_point]] has no `utility`", "add `utility = 1`"),
+        (
+            "utility = 0.000001, ",
+            "",
+            30,
+            "[[application.set_point]] has no `utility`",
+            "add `utility = 1` to `[[application.set_point]]`",
+        ),
         (
             "name = \"voice\"",
             "name = \"camera\"",
@@ -149,7 +155,13 @@ fn what_is_wrong_is_told_at_its_place() {
             "two applications are called `camera`",
             "rename one of them",
         ),
-        ("capacity = 100\n", "", 4, "[[resource]] has no `capacity`", "add `capacity = 1000`"),
+        (
+            "capacity = 100\n",
+            "",
+            4,
+            "[[resource]] has no `capacity`",
+            "add `capacity = 1000` to `[[resource]]`",
+        ),
         (
             "weight = 0.001",
             "weight = 0.001\nleast = \"large\"\nmost = \"small\"",

@@ -2,9 +2,9 @@
 
 use super::policy::{Policy, WhenExhausted};
 use super::spec::{Choice, Costs, Execution, HardSpec, RealSpec, SoftSpec, Spec};
-use super::table::{Finding, Table};
 use crate::ExperimentError;
 use horolog_model::file::did_you_mean;
+use horolog_model::file::table::{Finding, Table};
 use horolog_model::{Capacity, Diagnostics};
 use horolog_time::Span;
 use std::ops::RangeInclusive;
@@ -51,25 +51,25 @@ fn bad(name: &str, content: &str, mut found: Vec<Finding>) -> ExperimentError {
 }
 
 fn spec(root: &DeTable<'_>, found: &mut Vec<Finding>) -> Option<Spec> {
-    let mut head = Table::open(root, "experiment", found);
+    let mut head = Table::named(root, "experiment", found);
     let name = head.text("name", "\"my experiment\"");
     let seed = head.integer("seed", 0..=u64::MAX, Some(1));
     let sets = head.integer("sets", 1..=10_000, None);
     let policies = policies(&mut head);
     let when_exhausted = when_exhausted(&mut head, policies.as_deref());
     head.close();
-    let hard = hard(Table::open(root, "hard", found));
-    let soft = soft(Table::open(root, "soft", found), hard.as_ref());
+    let hard = hard(Table::named(root, "hard", found));
+    let soft = soft(Table::named(root, "soft", found), hard.as_ref());
     let server = match root.contains_key("server") {
-        true => server(Table::open(root, "server", found), hard.as_ref()).map(Some),
+        true => server(Table::named(root, "server", found), hard.as_ref()).map(Some),
         false => Some(None),
     };
-    let mut points = Table::open(root, "points", found);
+    let mut points = Table::named(root, "points", found);
     let limit = points.get("most_total_load");
     let most_total_load = limit.and_then(|value| points.integer_of("most_total_load", value, &(1..=2_000)));
     points.close();
-    let real = real(Table::open(root, "real", found), sets, hard.as_ref());
-    let mut platform = Table::open(root, "platform", found);
+    let real = real(Table::named(root, "real", found), sets, hard.as_ref());
+    let mut platform = Table::named(root, "platform", found);
     let simulated = costs(&mut platform, Costs::NONE);
     platform.close();
     let spec = Spec {
@@ -190,7 +190,7 @@ fn policies(head: &mut Table<'_, '_>) -> Option<Vec<Policy>> {
         };
         match Policy::from_word(word) {
             Some(policy) if all.contains(&policy) => {
-                head.fail(Some(item.span()), format!("`{word}` stands here twice"), "name it once");
+                head.fail(Some(item.span()), format!("`{word}` is here twice"), "name it once");
                 whole = false;
             }
             Some(policy) => all.push(policy),
@@ -452,7 +452,7 @@ load = { random = [10, 30] }
             ((", \"background\"", ""), "f.toml:5:12", "divided by its background value"),
             (("sets = 2", "sets = 0"), "f.toml:4:8", "an integer from 1 to 10000"),
             (("load = 40", "laod = 40"), "f.toml:8:1", "did you mean `load`?"),
-            (("load = 40", "load = [40, 40]"), "f.toml:8:13", "stands here twice"),
+            (("load = 40", "load = [40, 40]"), "f.toml:8:13", "is here twice"),
             (("load = 40", "load = 100"), "f.toml:8:8", "an integer from 1 to 99"),
             (("\"240 ms\"", "\"240\""), "f.toml:9:15", "is not a duration"),
             (("\"240 ms\"", "\"7 ms\""), "f.toml:9:15", "a whole part of 7 ms"),

@@ -15,7 +15,6 @@ mod run;
 mod simulate;
 mod spec;
 mod system;
-mod table;
 #[cfg(test)]
 mod tests;
 

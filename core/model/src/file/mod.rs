@@ -23,6 +23,7 @@ mod segments;
 mod server;
 mod suggest;
 mod syntax;
+pub mod table;
 mod task;
 mod tree;
 

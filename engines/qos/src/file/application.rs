@@ -1,9 +1,9 @@
 //! `[[application]]`: dimensions, values and their utilities, set-points.
 
 use super::items;
-use super::table::{Finding, Table, amount, decimal};
 use crate::problem::{Application, Resource, SetPoint};
 use horolog_model::file::did_you_mean;
+use horolog_model::file::table::{Finding, Table, amount, decimal};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -137,7 +137,7 @@ fn dimension(table: &mut Table<'_, '_>) -> Option<Dimension> {
     }
     if let Some(at) = (1..values.len()).find(|&at| values[..at].contains(&values[at])) {
         let place = table.place("values");
-        table.fail(place, format!("`{}` stands here twice", values[at]), "name each value once");
+        table.fail(place, format!("`{}` is here twice", values[at]), "name each value once");
         return None;
     }
     if utilities.windows(2).any(|pair| pair[1] < pair[0]) {

@@ -1,14 +1,13 @@
 //! The file of a problem, `horolog.qos/1`; `docs/concepts/quality-of-service.md` describes every key.
 
 mod application;
-mod table;
 
 use crate::problem::{MOST_RESOURCES, Problem, Resource};
 use application::{ApplicationPlaces, applications};
 use horolog_model::Diagnostics;
 use horolog_model::file::did_you_mean;
+use horolog_model::file::table::{Finding, Table};
 use std::ops::Range;
-use table::{Finding, Table};
 use toml::de::{DeTable, DeValue};
 
 /// What the file's `schema` says.
@@ -143,7 +142,7 @@ fn resources(root: &DeTable<'_>, found: &mut Vec<Finding>) -> Option<Vec<Resourc
     for (place, table) in tables {
         let mut table = Table::of("[[resource]]", place, table, found);
         let name = table.text("name", "\"cpu\"");
-        let capacity = table.integer("capacity", "1000");
+        let capacity = table.amount("capacity", "1000");
         let unit = table.optional_text("unit", "\"us in 10 ms\"");
         if let Some(name) = &name
             && resources.iter().any(|one| one.name == *name)

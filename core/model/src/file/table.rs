@@ -1,30 +1,30 @@
-//! One table of the file: typed values, and a message with its place for whatever is wrong.
+//! One table of a file that is not a system file: typed values, and a finding with its place for whatever is wrong.
 
-use horolog_model::file::did_you_mean;
+use super::did_you_mean;
+use horolog_time::Span;
 use std::collections::BTreeSet;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// What is wrong: the bytes, the reason, the remedy.
-pub(super) type Finding = (Range<usize>, String, String);
+pub type Finding = (Range<usize>, String, String);
 
 /// A table that is being read.
-pub(super) struct Table<'t, 'f> {
-    name: &'static str,
+#[derive(Debug)]
+pub struct Table<'t, 'f> {
+    /// What messages call it: `[name]` or `[[name]]`.
+    label: String,
     place: Range<usize>,
     table: Option<&'t DeTable<'t>>,
     known: BTreeSet<&'static str>,
-    pub(super) found: &'f mut Vec<Finding>,
+    /// What was found wrong so far.
+    pub found: &'f mut Vec<Finding>,
 }
 
 impl<'t, 'f> Table<'t, 'f> {
     /// The table `[name]`; one that is absent is read as empty.
-    pub(super) fn named(
-        root: &'t DeTable<'t>,
-        name: &'static str,
-        found: &'f mut Vec<Finding>,
-    ) -> Table<'t, 'f> {
+    pub fn named(root: &'t DeTable<'t>, name: &'static str, found: &'f mut Vec<Finding>) -> Table<'t, 'f> {
         let (place, table) = match root.get(name) {
             None => (0..0, None),
             Some(value) => match value.get_ref() {
@@ -36,47 +36,43 @@ impl<'t, 'f> Table<'t, 'f> {
                 }
             },
         };
-        Table { name: "[qos]", place, table, known: BTreeSet::new(), found }
+        Table { label: format!("[{name}]"), place, table, known: BTreeSet::new(), found }
     }
 
-    /// A table that is there; `name` is what messages call it.
-    pub(super) fn of(
-        name: &'static str,
+    /// A table that is there; `label` is what messages call it.
+    pub fn of(
+        label: &str,
         place: Range<usize>,
         table: &'t DeTable<'t>,
         found: &'f mut Vec<Finding>,
     ) -> Table<'t, 'f> {
-        Table { name, place, table: Some(table), known: BTreeSet::new(), found }
+        Table { label: label.to_owned(), place, table: Some(table), known: BTreeSet::new(), found }
     }
 
-    pub(super) fn fail(
-        &mut self,
-        at: Option<Range<usize>>,
-        reason: impl Into<String>,
-        remedy: impl Into<String>,
-    ) {
+    /// Adds a finding; without a place it is that of the table.
+    pub fn fail(&mut self, at: Option<Range<usize>>, reason: impl Into<String>, remedy: impl Into<String>) {
         self.found.push((at.unwrap_or(self.place.clone()), reason.into(), remedy.into()));
     }
 
     /// The value of a key, which from now on is a known one.
-    pub(super) fn get(&mut self, key: &'static str) -> Option<&'t Spanned<DeValue<'t>>> {
+    pub fn get(&mut self, key: &'static str) -> Option<&'t Spanned<DeValue<'t>>> {
         self.known.insert(key);
         self.table?.get(key)
     }
 
-    /// Where the value of a key stands.
-    pub(super) fn place(&self, key: &str) -> Option<Range<usize>> {
+    /// Where the value of a key is in the file.
+    pub fn place(&self, key: &str) -> Option<Range<usize>> {
         self.table.and_then(|table| table.get(key)).map(Spanned::span)
     }
 
-    /// Tells that a key is missing.
-    pub(super) fn missing(&mut self, key: &str, example: &str) {
-        let reason = format!("{} has no `{key}`", self.name);
-        self.fail(None, reason, format!("add `{key} = {example}`"));
+    /// Adds the finding that a key is missing.
+    pub fn missing(&mut self, key: &str, example: &str) {
+        let reason = format!("{} has no `{key}`", self.label);
+        self.fail(None, reason, format!("add `{key} = {example}` to `{}`", self.label));
     }
 
     /// A text that must be there.
-    pub(super) fn text(&mut self, key: &'static str, example: &str) -> Option<String> {
+    pub fn text(&mut self, key: &'static str, example: &str) -> Option<String> {
         let text = self.optional_text(key, example)?;
         if text.is_none() {
             self.missing(key, example);
@@ -84,8 +80,8 @@ impl<'t, 'f> Table<'t, 'f> {
         text
     }
 
-    /// A text; the outer `None`: it cannot be read, and that is told.
-    pub(super) fn optional_text(&mut self, key: &'static str, example: &str) -> Option<Option<String>> {
+    /// A text; the outer `None`: it cannot be read, and that is among the findings.
+    pub fn optional_text(&mut self, key: &'static str, example: &str) -> Option<Option<String>> {
         let Some(value) = self.get(key) else { return Some(None) };
         match value.get_ref() {
             DeValue::String(text) if !text.trim().is_empty() => Some(Some(text.to_string())),
@@ -98,7 +94,7 @@ impl<'t, 'f> Table<'t, 'f> {
     }
 
     /// `true` or `false`; false where it is absent.
-    pub(super) fn truth(&mut self, key: &'static str) -> Option<bool> {
+    pub fn truth(&mut self, key: &'static str) -> Option<bool> {
         let Some(value) = self.get(key) else { return Some(false) };
         match value.get_ref() {
             DeValue::Boolean(truth) => Some(*truth),
@@ -110,7 +106,7 @@ impl<'t, 'f> Table<'t, 'f> {
     }
 
     /// A whole amount that must be there.
-    pub(super) fn integer(&mut self, key: &'static str, example: &str) -> Option<u64> {
+    pub fn amount(&mut self, key: &'static str, example: &str) -> Option<u64> {
         match self.get(key) {
             Some(value) => amount(key, value, self.found),
             None => {
@@ -120,21 +116,109 @@ impl<'t, 'f> Table<'t, 'f> {
         }
     }
 
-    /// A decimal number in units of 10^-`places`, or what stands for it.
-    pub(super) fn decimal(&mut self, key: &'static str, places: u32, default: u64) -> Option<u64> {
+    /// A decimal number in units of 10^-`places`, or the default where the key is absent.
+    pub fn decimal(&mut self, key: &'static str, places: u32, default: u64) -> Option<u64> {
         match self.get(key) {
             Some(value) => decimal(key, value, places, self.found),
             None => Some(default),
         }
     }
 
-    /// Tells of every key that nobody asked for.
-    pub(super) fn close(self) {
+    /// A duration, or the default where the key is absent.
+    pub fn span(&mut self, key: &'static str, default: Option<Span>, example: &str) -> Option<Span> {
+        let Some(value) = self.get(key) else {
+            if default.is_none() {
+                self.missing(key, &format!("\"{example}\""));
+            }
+            return default;
+        };
+        let remedy = format!("a number and a unit in quotes: `{key} = \"{example}\"`");
+        match value.get_ref() {
+            DeValue::String(text) => match text.parse() {
+                Ok(span) => Some(span),
+                Err(error) => {
+                    self.fail(Some(value.span()), format!("`{text}` is not a duration: {error}"), remedy);
+                    None
+                }
+            },
+            _ => {
+                self.fail(Some(value.span()), "here belongs a duration", remedy);
+                None
+            }
+        }
+    }
+
+    /// An integer within bounds, or the default where the key is absent.
+    pub fn integer(
+        &mut self,
+        key: &'static str,
+        bounds: RangeInclusive<u64>,
+        default: Option<u64>,
+    ) -> Option<u64> {
+        let Some(value) = self.get(key) else {
+            if default.is_none() {
+                self.missing(key, &bounds.start().to_string());
+            }
+            return default;
+        };
+        self.integer_of(key, value, &bounds)
+    }
+
+    /// The integer that a value is.
+    pub fn integer_of(
+        &mut self,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+        bounds: &RangeInclusive<u64>,
+    ) -> Option<u64> {
+        let remedy = format!("an integer from {} to {}", bounds.start(), bounds.end());
+        let number = match value.get_ref() {
+            DeValue::Integer(digits) => i128::from_str_radix(digits.as_str(), digits.radix()).ok(),
+            _ => {
+                self.fail(Some(value.span()), format!("`{key}` takes an integer here"), remedy);
+                return None;
+            }
+        };
+        let fits = number.and_then(|number| u64::try_from(number).ok()).filter(|n| bounds.contains(n));
+        if fits.is_none() {
+            self.fail(Some(value.span()), format!("this number is out of bounds for `{key}`"), remedy);
+        }
+        fits
+    }
+
+    /// A list of integers; a single one is a list of one.
+    pub fn integers(
+        &mut self,
+        key: &'static str,
+        value: &'t Spanned<DeValue<'t>>,
+        bounds: &RangeInclusive<u64>,
+    ) -> Option<Vec<u64>> {
+        let DeValue::Array(list) = value.get_ref() else {
+            return self.integer_of(key, value, bounds).map(|number| vec![number]);
+        };
+        if list.is_empty() {
+            self.fail(Some(value.span()), "this list is empty", "give at least one value, or remove the key");
+            return None;
+        }
+        let numbers: Vec<Option<u64>> =
+            list.iter().map(|value| self.integer_of(key, value, bounds)).collect();
+        let numbers: Vec<u64> = numbers.into_iter().collect::<Option<_>>()?;
+        for (place, number) in numbers.iter().enumerate() {
+            if numbers[..place].contains(number) {
+                self.fail(Some(list[place].span()), format!("{number} is here twice"), "each value once");
+                return None;
+            }
+        }
+        Some(numbers)
+    }
+
+    /// Adds a finding for each key that was not read.
+    pub fn close(self) {
         let Some(table) = self.table else { return };
         let known: Vec<&str> = self.known.into_iter().collect();
         for key in table.keys() {
             if !known.contains(&key.get_ref().as_ref()) {
-                let reason = format!("{} has no key `{}`", self.name, key.get_ref());
+                let reason = format!("{} has no key `{}`", self.label, key.get_ref());
                 self.found.push((key.span(), reason, did_you_mean(key.get_ref(), &known)));
             }
         }
@@ -142,7 +226,7 @@ impl<'t, 'f> Table<'t, 'f> {
 }
 
 /// A whole amount of a resource.
-pub(super) fn amount(key: &str, value: &Spanned<DeValue<'_>>, found: &mut Vec<Finding>) -> Option<u64> {
+pub fn amount(key: &str, value: &Spanned<DeValue<'_>>, found: &mut Vec<Finding>) -> Option<u64> {
     let remedy = "a whole number from 0 on; state amounts in a unit small enough, as bytes or microseconds";
     let number = match value.get_ref() {
         DeValue::Integer(digits) => i128::from_str_radix(digits.as_str(), digits.radix()).ok(),
@@ -159,7 +243,7 @@ pub(super) fn amount(key: &str, value: &Spanned<DeValue<'_>>, found: &mut Vec<Fi
 }
 
 /// A decimal number from 0 on, in units of 10^-`places`: exactly.
-pub(super) fn decimal(
+pub fn decimal(
     key: &str,
     value: &Spanned<DeValue<'_>>,
     places: u32,
