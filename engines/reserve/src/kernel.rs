@@ -154,15 +154,33 @@ impl Kernel {
         let mut tried = self.clone();
         let mut granted = Vec::with_capacity(parts.len());
         for part in parts {
-            granted.push(tried.create_one(part, owner, quota, now)?);
+            tried.check(part)?;
+            tried.check_quota(owner.uid, None, &part.amount, part.threads, quota)?;
+            granted.push(tried.put_in(part, owner, now));
+        }
+        if parts.iter().any(|part| tried.judge_domain(part.domain, now) != Judgement::Holds) {
+            return Err(self.explain_new(&tried, parts, owner, now));
         }
         *self = tried;
         Ok(granted)
     }
 
-    fn create_one(&mut self, part: &Part, owner: Owner, quota: &Quota, now: u64) -> Result<Granted, Refusal> {
-        self.check(part)?;
-        self.check_quota(owner.uid, None, &part.amount, part.threads, quota)?;
+    /// Why these parts are refused: the first one that does not go in beside those before it, and how large it may be beside all others.
+    fn explain_new(&self, tried: &Kernel, parts: &[Part], owner: Owner, now: u64) -> Refusal {
+        let mut one_by_one = self.clone();
+        let holds = |part: &Part| {
+            one_by_one.put_in(part, owner, now);
+            one_by_one.judge_domain(part.domain, now) == Judgement::Holds
+        };
+        // Less never holds worse, so one of them fails: at the latest the last.
+        let failing = parts.iter().map(holds).position(|holds| !holds).unwrap_or(parts.len() - 1);
+        let judged = tried.judge_domain(parts[failing].domain, now);
+        let id = self.next + failing as u64;
+        tried.explain(id, judged, now, New { first: self.next, count: parts.len() })
+    }
+
+    /// Puts a new reserve among the others, without a judgement.
+    fn put_in(&mut self, part: &Part, owner: Owner, now: u64) -> Granted {
         let id = self.next;
         let reserve = Reserve {
             id,
@@ -174,9 +192,9 @@ impl Kernel {
             seats: vec![Seat::Free { from: now }; part.threads],
             former: None,
         };
-        self.admit(reserve, now)?;
+        self.reserves.insert(id, reserve);
         self.next = id.saturating_add(1);
-        Ok(Granted { id, amount: part.amount })
+        Granted { id, amount: part.amount }
     }
 
     /// Changes the amount of a reserve; where that is refused, the old one stays. Until the old period is over the larger of both densities is counted.
@@ -362,6 +380,9 @@ impl Kernel {
                 self.domains.len()
             )));
         };
+        if let Some(flaw) = part.name.as_deref().and_then(flaw_of_name) {
+            return Err(bad_request(&flaw));
+        }
         if let Some(flaw) = amount.flaw() {
             return Err(bad_request(&flaw));
         }
@@ -401,7 +422,8 @@ impl Kernel {
         let refuse = |why: String, largest| Err(Refusal::Quota { why, largest });
         let held = || self.reserves().filter(|one| one.owner.uid == uid && Some(one.id) != except);
         if held().count() >= quota.reserves {
-            return refuse(format!("{} reserves at the most, and all are held", quota.reserves), None);
+            let why = format!("{} reserves at the most, with this one there would be more", quota.reserves);
+            return refuse(why, None);
         }
         let bound: usize = held().map(|one| one.seats.len()).sum();
         if bound.saturating_add(threads) > quota.threads {
@@ -463,13 +485,13 @@ impl Kernel {
         if judged == Judgement::Holds {
             return Ok(());
         }
-        let refusal = self.explain(id, judged, now);
+        let refusal = self.explain(id, judged, now, New { first: u64::MAX, count: 0 });
         self.reserves.remove(&id);
         Err(refusal)
     }
 
     /// Why the domain of a reserve that was just put in does not hold, and what would.
-    fn explain(&mut self, id: u64, judged: Judgement, now: u64) -> Refusal {
+    fn explain(&self, id: u64, judged: Judgement, now: u64, new: New) -> Refusal {
         let reserve = self.reserves[&id].clone();
         let (asked, domain) = (reserve.amount, self.domains[reserve.domain].clone());
         let counted = self.counted(reserve.domain, now);
@@ -518,12 +540,13 @@ impl Kernel {
             Judgement::Holds => (0, String::new()),
         };
         Refusal::NoRoom {
-            reserve: (who != id || self.next > id).then_some(who),
-            whom: if who != id || self.next > id {
-                format!("reserve {who}")
-            } else {
-                "the new reserve".to_owned()
+            reserve: (who < new.first).then_some(who),
+            whom: match who.checked_sub(new.first) {
+                None => format!("reserve {who}"),
+                Some(_) if new.count == 1 => "the new reserve".to_owned(),
+                Some(place) => format!("part {} of the request", place + 1),
             },
+            part: (new.count > 1).then(|| (id - new.first) as usize + 1),
             excess_ppm,
             largest: largest.map(|budget| Amount { budget: Span::from_ns(budget), ..asked }),
             granted_after: self.granted_after(reserve.domain, now),
@@ -543,6 +566,30 @@ impl Kernel {
         let first = times.partition_point(|at| !holds(at));
         times.get(first).map(|at| Span::from_ns(at - now))
     }
+}
+
+/// Which reserves are asked for, and are not there yet.
+#[derive(Clone, Copy)]
+struct New {
+    /// Their numbers begin here.
+    first: u64,
+    /// How many there are.
+    count: usize,
+}
+
+/// The most bytes of a reserve's name.
+const LONGEST_NAME: usize = 64;
+
+/// What is wrong with a name: it is shown to every user, on terminals too.
+fn flaw_of_name(name: &str) -> Option<String> {
+    if name.trim().is_empty() {
+        return Some("the name is empty: leave it out, or give one".to_owned());
+    }
+    if name.len() > LONGEST_NAME {
+        return Some(format!("the name has {} bytes: {LONGEST_NAME} at the most", name.len()));
+    }
+    let odd = name.chars().find(|c| c.is_control())?;
+    Some(format!("the name has the control character {}: leave it out", odd.escape_default()))
 }
 
 /// The most threads of one reserve.

@@ -29,6 +29,9 @@ pub enum Refusal {
         reserve: Option<u64>,
         /// In words.
         whom: String,
+        /// Of a request for several reserves: the part, from 1, that does not go in beside those before it; `largest` is its.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        part: Option<usize>,
         /// What is asked for beyond what there is, in parts of a million of one processor; 0 where it is no share.
         excess_ppm: u64,
         /// The largest amount with the same period and deadline that would be granted now; null where none is.
@@ -102,13 +105,16 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::BadRequest { why } => f.write_str(why),
             Refusal::NotEnforced { kind, why } => write!(f, "a {} reserve: {why}", kind.word()),
-            Refusal::NoRoom { whom, excess_ppm, largest, granted_after, why, .. } => {
+            Refusal::NoRoom { whom, part, excess_ppm, largest, granted_after, why, .. } => {
                 write!(f, "{whom} would lose its guarantee: {why}")?;
                 if *excess_ppm > 0 {
                     write!(f, "; {} of a CPU too much", percent(*excess_ppm))?;
                 }
                 if let Some(after) = granted_after {
                     write!(f, "; it is granted {after} from now, when what was given back counts no more")?;
+                }
+                if let Some(part) = part {
+                    write!(f, "; of part {part}, beside all others")?;
                 }
                 match largest {
                     Some(amount) => write!(f, "; the largest amount that is granted now is {amount}"),

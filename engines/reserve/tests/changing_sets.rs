@@ -377,3 +377,33 @@ fn no_later_event_breaks_a_promise_and_nothing_leaks() {
     // The test judges nothing if nearly all is refused, or nothing.
     assert!(admitted > 4_000 && refused > 4_000, "{admitted} admitted, {refused} refused");
 }
+
+#[test]
+fn of_several_parts_the_first_that_does_not_go_in_is_named_and_may_be_as_large_as_is_said() {
+    let ms = |budget: u64, period: u64| {
+        Part::new(Amount::implicit(Span::from_ns(budget * 1_000_000), Span::from_ns(period * 1_000_000)))
+    };
+    let kernel = || Kernel::new(vec![Domain::new(vec![0, 1]).with_tick_ns(4_000_000)]);
+    let owner = Owner { uid: 7, life: Life::Kept };
+    let ask = |parts: &[Part]| kernel().create(parts, owner, &Quota::default(), 0);
+    // The parts before it go in by themselves; what is named goes in beside all, and 1 ns more does not.
+    for (parts, failing) in [
+        (vec![ms(20, 20), ms(8, 20)], 0),
+        (vec![ms(1, 20), ms(99, 100), ms(2, 50)], 1),
+        (vec![ms(5, 20), ms(5, 20), ms(9, 20)], 2),
+    ] {
+        let Err(Refusal::NoRoom { reserve, part, largest, .. }) = ask(&parts) else {
+            panic!("{parts:?} is refused");
+        };
+        assert_eq!((reserve, part), (None, Some(failing + 1)), "{parts:?}");
+        let mut with = parts.clone();
+        with[failing].amount = largest.unwrap_or_else(|| panic!("{parts:?}: some amount goes in"));
+        ask(&with).unwrap_or_else(|refusal| panic!("{with:?}: {refusal}"));
+        let budget = with[failing].amount.budget.as_ns() + 1;
+        with[failing].amount.budget = Span::from_ns(budget);
+        assert!(ask(&with).is_err(), "1 ns more than {largest:?}");
+    }
+    // One part alone is the new reserve, without a number.
+    let Err(Refusal::NoRoom { whom, reserve, part, .. }) = ask(&[ms(20, 20)]) else { panic!("refused") };
+    assert_eq!((whom.as_str(), reserve, part), ("the new reserve", None, None));
+}

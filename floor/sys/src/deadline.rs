@@ -139,6 +139,26 @@ pub fn set_deadline(tid: u32, reservation: &Reservation) -> Result<(), Error> {
     Err(Error::os(reservation.call(&whom), errno, remedy(errno, tid)))
 }
 
+/// A reservation so small that the kernel books nothing for it: its share is below a millionth.
+pub const NEXT_TO_NOTHING: Reservation = Reservation {
+    runtime: LEAST_RUNTIME,
+    deadline: Span::from_ns(4_000_000_000),
+    period: Span::from_ns(4_000_000_000),
+    reclaim: false,
+    signal_overrun: false,
+    reset_on_fork: true,
+};
+
+/// To be called before a thread leaves `SCHED_DEADLINE`: what it has booked becomes next to nothing. The kernel (seen with 6.18) keeps the share of
+/// a thread booked for ever that sleeps while it is taken out of the class, until no reservation is granted any more. Does nothing
+/// to other threads.
+pub fn shrink(tid: u32) {
+    if matches!(deadline_of(tid), Ok(Some(_))) {
+        // Where it is refused the share stays booked, as it would have been anyway.
+        let _ = set_deadline(tid, &NEXT_TO_NOTHING);
+    }
+}
+
 /// The reservation of thread `tid` (0: the calling one); `None` where it is not under SCHED_DEADLINE.
 ///
 /// # Errors
@@ -249,6 +269,38 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    /// What the kernel says that it has booked of all CPUs together, where it says so.
+    fn booked() -> Option<i64> {
+        let text = std::fs::read_to_string("/sys/kernel/debug/sched/debug").ok()?;
+        let line = text.lines().find(|line| line.contains("total_bw"))?;
+        line.split(':').nth(1)?.trim().parse().ok()
+    }
+
+    #[test]
+    fn a_sleeping_thread_that_is_given_back_leaves_nothing_booked() {
+        let Some(before) = booked() else {
+            println!("SKIPPED: this kernel does not show what it has booked");
+            return;
+        };
+        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().expect("sleep starts");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let former = crate::fixed_priority::Former::of(sleeper.id()).expect("an ordinary thread");
+        let mut granted = 0;
+        for _ in 0..5 {
+            match set_deadline(sleeper.id(), &Reservation::implicit(ms(2), ms(100))) {
+                Ok(()) => granted += 1,
+                Err(error) => println!("SKIPPED: {error}"),
+            }
+            former.give_back().expect("it lives");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        // Other tests book and give back meanwhile; five times 2 % would stay.
+        let after = booked().expect("as before");
+        sleeper.kill().expect("it lives");
+        sleeper.wait().expect("it ends");
+        assert!(granted == 0 || after - before < 5 * 20_971, "{before} before, {after} after");
     }
 
     #[test]

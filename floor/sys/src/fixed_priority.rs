@@ -141,6 +141,7 @@ impl Former {
     /// # Errors
     /// Where the thread has ended or the kernel refuses.
     pub fn give_back(&self) -> Result<(), Error> {
+        crate::deadline::shrink(self.tid);
         let parameter = libc::sched_param { sched_priority: self.priority };
         // SAFETY: `parameter` is readable for the calls' duration; no memory of ours is written.
         let done = unsafe {

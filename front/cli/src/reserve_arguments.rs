@@ -20,7 +20,7 @@ pub(crate) struct DaemonArguments {
 #[derive(Args, Debug)]
 pub(crate) struct AmountArguments {
     /// How much: "2 ms / 10 ms" is 2 ms in every 10 ms; "2 ms / 10 ms by 5 ms", before 5 ms of each are over.
-    #[arg(long, value_name = "AMOUNT")]
+    #[arg(long, value_name = "AMOUNT", allow_hyphen_values = true)]
     pub(crate) cpu: Amount,
     /// For so many threads, each of which gets the whole amount.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -69,7 +69,7 @@ pub(crate) enum ReserveVerb {
         /// The reserve.
         id: u64,
         /// The new amount, as "2 ms / 10 ms".
-        #[arg(long, value_name = "AMOUNT")]
+        #[arg(long, value_name = "AMOUNT", allow_hyphen_values = true)]
         cpu: Amount,
         #[command(flatten)]
         daemon: DaemonArguments,

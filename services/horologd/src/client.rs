@@ -13,6 +13,9 @@ use std::time::Duration;
 /// So long a client waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// What a daemon that closes has said is there already.
+const AT_ONCE: Duration = Duration::from_millis(100);
+
 /// A connection to the daemon.
 #[derive(Debug)]
 pub struct Client {
@@ -53,7 +56,7 @@ impl Client {
     pub fn connect(path: &Path) -> Result<Client, ClientError> {
         let no_daemon = |error| ClientError::NoDaemon(path.to_owned(), error);
         let socket = UnixStream::connect(path).map_err(no_daemon)?;
-        let frames = Frames::new(socket.try_clone().map_err(no_daemon)?);
+        let frames = Frames::of_replies(socket.try_clone().map_err(no_daemon)?);
         Ok(Client { socket, frames })
     }
 
@@ -66,8 +69,14 @@ impl Client {
         method: &str,
         parameters: impl Serialize,
     ) -> Result<T, ClientError> {
-        self.send(method, parameters, false)?;
-        self.receive(PATIENCE)
+        match self.send(method, parameters, false) {
+            Ok(()) => self.receive(PATIENCE),
+            // A daemon that takes no more connections says so and closes.
+            Err(error) => match self.receive::<Value>(AT_ONCE) {
+                Err(refused @ ClientError::Refused(_)) => Err(refused),
+                _ => Err(error),
+            },
+        }
     }
 
     /// Asks for several replies; [`Client::receive`] gives them.

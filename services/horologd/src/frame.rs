@@ -4,8 +4,11 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// No frame is longer, its zero byte included.
+/// No call is longer, its zero byte included.
 pub const LONGEST_FRAME: usize = 64 * 1024;
+
+/// No reply is longer: some 50,000 reserves.
+pub const LONGEST_REPLY: usize = 16 * 1024 * 1024;
 
 /// So long a frame may take from its first byte to its last.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -15,6 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Frames {
     socket: UnixStream,
     held: Vec<u8>,
+    longest: usize,
 }
 
 /// Why no frame came.
@@ -24,8 +28,8 @@ pub enum NoFrame {
     End,
     /// It closed within a frame.
     Cut,
-    /// The frame is too long.
-    TooLong,
+    /// The frame has more bytes than this.
+    TooLong(usize),
     /// It took too long.
     Late,
     /// The kernel says.
@@ -37,7 +41,7 @@ impl std::fmt::Display for NoFrame {
         match self {
             NoFrame::End => f.write_str("the other end closed the connection"),
             NoFrame::Cut => f.write_str("the other end closed the connection within a message"),
-            NoFrame::TooLong => write!(f, "a message has more than {LONGEST_FRAME} bytes"),
+            NoFrame::TooLong(longest) => write!(f, "a message has more than {longest} bytes"),
             NoFrame::Late => f.write_str("no whole message came in time"),
             NoFrame::Io(error) => write!(f, "{error}"),
         }
@@ -45,10 +49,16 @@ impl std::fmt::Display for NoFrame {
 }
 
 impl Frames {
-    /// Reads from this socket.
+    /// Reads calls from this socket.
     #[must_use]
     pub fn new(socket: UnixStream) -> Frames {
-        Frames { socket, held: Vec::new() }
+        Frames { socket, held: Vec::new(), longest: LONGEST_FRAME }
+    }
+
+    /// Reads replies from this socket.
+    #[must_use]
+    pub fn of_replies(socket: UnixStream) -> Frames {
+        Frames { socket, held: Vec::new(), longest: LONGEST_REPLY }
     }
 
     /// The next frame, without its zero byte; waits `idle` for its first byte.
@@ -66,8 +76,8 @@ impl Frames {
                 return Ok(frame);
             }
             searched = self.held.len();
-            if searched >= LONGEST_FRAME {
-                return Err(NoFrame::TooLong);
+            if searched >= self.longest {
+                return Err(NoFrame::TooLong(self.longest));
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -75,7 +85,7 @@ impl Frames {
             }
             self.socket.set_read_timeout(Some(left)).map_err(NoFrame::Io)?;
             let mut part = [0; 4096];
-            let room = part.len().min(LONGEST_FRAME - searched);
+            let room = part.len().min(self.longest - searched);
             match self.socket.read(&mut part[..room]) {
                 Ok(0) => return Err(if self.held.is_empty() { NoFrame::End } else { NoFrame::Cut }),
                 Ok(length) => {
@@ -136,7 +146,9 @@ mod tests {
             let read = Frames::new(here).next(Duration::from_secs(5));
             match read {
                 Ok(frame) => assert!(is_taken && frame.len() == length),
-                Err(error) => assert!(!is_taken && matches!(error, NoFrame::TooLong), "{error}"),
+                Err(error) => {
+                    assert!(!is_taken && matches!(error, NoFrame::TooLong(LONGEST_FRAME)), "{error}")
+                }
             }
             sender.join().expect("ends");
         }

@@ -204,7 +204,7 @@ fn amount_of(given: Reservation) -> Amount {
 
 /// Why a thread may never be bound, or not by this user.
 pub fn objection(tid: u32, uid: u32) -> Option<String> {
-    if tid <= 1 {
+    if tid == 1 {
         return Some("process 1 keeps the machine alive: it is never bound".to_owned());
     }
     let text = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
@@ -270,7 +270,9 @@ pub const LONGEST_PATIENCE_NS: u64 = 1_000_000_000;
 /// What the kernel says.
 pub fn put_back(binding: &Binding) -> Result<bool, Error> {
     let tid = binding.thread.id;
-    if !lives(binding.thread) || granted(tid) != Some(binding.amount) {
+    // Who died while it gave the thread back has left it with next to nothing.
+    let ours = [Some(binding.amount), Some(amount_of(horolog_sys::deadline::NEXT_TO_NOTHING))];
+    if !lives(binding.thread) || !ours.contains(&granted(tid)) {
         return Ok(false);
     }
     match Former::from_parts(tid, binding.former).give_back() {
@@ -279,10 +281,30 @@ pub fn put_back(binding: &Binding) -> Result<bool, Error> {
     }
 }
 
-/// The amounts of threads under SCHED_DEADLINE that are none of these.
+/// The amounts of threads under SCHED_DEADLINE that no reserve has promised: those of other threads, and those of bound ones which
+/// somebody has changed. A changed one is counted beside what was promised to it, which is more than it takes.
 #[must_use]
 pub fn foreign(ours: &[Binding]) -> Vec<(usize, Amount)> {
     let tids = all_processes().into_iter().flat_map(|entry| of_process(entry.process).unwrap_or_default());
-    let others = tids.filter(|tid| !ours.iter().any(|one| one.thread.id == *tid));
-    others.filter_map(|tid| granted(tid).map(|amount| (0, amount))).collect()
+    let amounts = tids.filter_map(|tid| granted(tid).map(|amount| (tid, amount)));
+    let is_promised =
+        |tid: u32, amount: Amount| ours.iter().any(|one| one.thread.id == tid && one.amount == amount);
+    amounts.filter(|(tid, amount)| !is_promised(*tid, *amount)).map(|(_, amount)| (0, amount)).collect()
+}
+
+/// Why a caller's numbers of threads mean others here: it lives in another PID namespace, or that cannot be read.
+#[must_use]
+pub fn foreign_numbers(caller: Process) -> Option<String> {
+    let namespace = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/pid"));
+    let why = match (namespace("self"), namespace(&caller.id.to_string())) {
+        _ if !lives(caller) => "the caller has ended".to_owned(),
+        (Ok(own), Ok(its)) if own == its => return None,
+        (Ok(_), Ok(_)) => "the caller lives in another PID namespace, where numbers of threads mean others: \
+                           attach from the daemon's namespace"
+            .to_owned(),
+        (Err(error), _) | (_, Err(error)) => {
+            format!("whether numbers of threads mean the same to the caller cannot be read: {error}")
+        }
+    };
+    Some(why)
 }

@@ -138,7 +138,7 @@ pub struct Reserves {
 pub struct Event {
     /// `CLOCK_MONOTONIC`, ns.
     pub at_ns: u64,
-    /// `created`, `resized`, `deleted`, `attached`, `detached`, `dropped`, `unproved`.
+    /// `created`, `resized`, `deleted`, `attached`, `detached`, `dropped`, `changed`, `unproved`.
     pub what: String,
     /// The reserve.
     pub id: u64,

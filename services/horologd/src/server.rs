@@ -23,6 +23,8 @@ use std::time::Duration;
 
 /// So many connections at once, of all users.
 const MOST_CONNECTIONS: usize = 128;
+/// Of them, these are for root alone, so that the operator always gets in.
+const FOR_ROOT: usize = 8;
 /// Of them, of one user that is not root.
 const MOST_OF_A_USER: usize = 32;
 /// A connection without a call is closed after this.
@@ -84,8 +86,20 @@ impl Server {
     ) -> Result<(Server, Vec<String>), String> {
         let store = if is_dry { None } else { Some(Store::take(&config.state)?) };
         let lease = program.filter(|_| !is_dry).map(|program| Lease::start(program, &config)).transpose()?;
-        let listener = listen(&config.socket)?;
-        let (service, told) = Service::start(config.clone(), Host::probe(), store)?;
+        let started = listen(&config.socket).and_then(|listener| {
+            let started = Service::start(config.clone(), Host::probe(), store);
+            started.map(|started| (listener, started)).inspect_err(|_| {
+                let _ = fs::remove_file(&config.socket);
+            })
+        });
+        let (listener, (service, told)) = match started {
+            Ok(started) => started,
+            Err(error) => {
+                // Nothing was changed that it would have to put back.
+                lease.into_iter().for_each(Lease::end);
+                return Err(error);
+            }
+        };
         let server = Server { listener, service: Arc::new(service), users: Arc::default(), lease, config };
         Ok((server, told))
     }
@@ -128,7 +142,8 @@ impl Server {
         let caller = Caller { uid: peer.uid, process: Process { id: life.id, started: life.started } };
         let mut users = lock(&self.users);
         let of_user = users.iter().filter(|&&uid| uid == caller.uid).count();
-        if users.len() >= MOST_CONNECTIONS || (caller.uid != 0 && of_user >= MOST_OF_A_USER) {
+        let most = MOST_CONNECTIONS - if caller.uid == 0 { 0 } else { FOR_ROOT };
+        if users.len() >= most || (caller.uid != 0 && of_user >= MOST_OF_A_USER) {
             let busy = ErrorReply::new("Busy", "too many connections: close some, or try again");
             let _ = frame::write(&mut socket, &json!(busy), Duration::from_millis(1));
             return;
@@ -189,7 +204,7 @@ fn converse(mut socket: UnixStream, service: &Service, caller: Caller) {
         let bytes = match frames.next(IDLE) {
             Ok(bytes) => bytes,
             Err(error) => {
-                if matches!(error, NoFrame::TooLong | NoFrame::Late) {
+                if matches!(error, NoFrame::TooLong(_) | NoFrame::Late) {
                     let reply = ErrorReply::new("BadRequest", error.to_string());
                     let _ = frame::write(&mut socket, &json!(reply), WRITING);
                 }

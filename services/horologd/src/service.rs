@@ -6,7 +6,7 @@ use crate::protocol::{
     Bind, BoundThread, Create, DESCRIPTION, ErrorReply, Event, INTERFACE, Named, Reserves, Resize, Shown,
 };
 use crate::store::Store;
-use horolog_reserve::{Judgement, Kernel, Life, Owner, Part, Process, Refusal, Reserve};
+use horolog_reserve::{Amount, Judgement, Kernel, Life, Owner, Part, Process, Refusal, Reserve, Seat};
 use horolog_sys::clock::monotonic_ns;
 use horolog_time::Span;
 use serde::de::DeserializeOwned;
@@ -46,6 +46,8 @@ struct Inner {
     bindings: Vec<Binding>,
     /// Processes whose threads, also future ones, are bound.
     followed: Vec<(Process, u64)>,
+    /// Bound threads whose amount somebody else has changed, and what they have.
+    changed: Vec<(Process, Option<Amount>)>,
     store: Option<Store>,
     watchers: Vec<SyncSender<Event>>,
 }
@@ -86,10 +88,15 @@ impl Service {
             kernel: Kernel::new(vec![host.domain.clone()]),
             bindings: Vec::new(),
             followed: Vec::new(),
+            changed: Vec::new(),
             store,
             watchers: Vec::new(),
         };
-        let told = inner.take_over()?;
+        let told = inner.take_over().inspect_err(|_| {
+            for binding in &inner.bindings {
+                let _ = host::put_back(binding);
+            }
+        })?;
         let is_dry = inner.store.is_none();
         Ok((Service { inner: Mutex::new(inner), config, host, is_dry }, told))
     }
@@ -121,7 +128,7 @@ impl Service {
             (INTERFACE, "List") => Ok(json!(self.list())),
             (INTERFACE, "Show") => self.show(parsed::<Named>(parameters)?.id),
             (INTERFACE, "Host") => Ok(json!({ "host": self.host })),
-            (INTERFACE, _) => Err(no_method(method)),
+            (INTERFACE | "org.varlink.service", _) => Err(no_method(method)),
             _ => Err(ErrorReply {
                 error: "org.varlink.service.InterfaceNotFound".to_owned(),
                 parameters: json!({ "interface": interface, "message": format!("there is no interface {interface}") }),
@@ -222,6 +229,7 @@ impl Service {
     }
 
     fn detach(&self, asked: &Bind, caller: Caller) -> Answer {
+        same_numbers(caller)?;
         let mut inner = self.lock();
         let not_bound = Refusal::NotBound { tid: asked.tid, id: asked.id };
         let bound =
@@ -242,6 +250,7 @@ impl Service {
 
     fn attach(&self, asked: &Bind, caller: Caller) -> Answer {
         self.able()?;
+        same_numbers(caller)?;
         if let Some(why) = host::objection(asked.tid, caller.uid) {
             return Err(ErrorReply::new("NotAllowed", why));
         }
@@ -369,15 +378,24 @@ impl Inner {
             Life::Client(process) => Some(process.id),
         };
         let now = monotonic_ns();
-        let bound = self.bindings.iter().filter(|one| one.reserve == id).map(|one| {
-            let tid = one.thread.id;
+        let bound = seats.iter().filter_map(|seat| match seat {
+            Seat::Bound(thread) => Some(*thread),
+            Seat::Free { .. } => None,
+        });
+        let bound = bound.map(|thread| {
+            let tid = thread.id;
+            // A dry daemon binds nothing for real.
+            let binding = self.bindings.iter().find(|one| one.thread == thread);
+            let (executed, since) = binding.map_or((0, now), |one| (one.executed_ns, one.since_ns));
             let comm = std::fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
             BoundThread {
                 tid,
                 comm: comm.trim_end().to_owned(),
                 granted: host::granted(tid),
-                executed_ns: Span::from_ns(host::executed(tid).saturating_sub(one.executed_ns)),
-                bound_ns: Span::from_ns(now.saturating_sub(one.since_ns)),
+                executed_ns: Span::from_ns(
+                    binding.map_or(0, |_| host::executed(tid)).saturating_sub(executed),
+                ),
+                bound_ns: Span::from_ns(now.saturating_sub(since)),
             }
         });
         let bound = bound.collect();
@@ -409,12 +427,7 @@ impl Inner {
     }
 
     /// Writes down how the thread is scheduled, then changes it; whether the kernel may grant it later goes with an error.
-    fn bind(
-        &mut self,
-        reserve: u64,
-        thread: Process,
-        amount: horolog_reserve::Amount,
-    ) -> Result<(), (ErrorReply, bool)> {
+    fn bind(&mut self, reserve: u64, thread: Process, amount: Amount) -> Result<(), (ErrorReply, bool)> {
         let not_allowed = |error: horolog_sys::Error| {
             let is_busy = error.is_busy();
             (ErrorReply::new("NotAllowed", error.to_string()), is_busy)
@@ -475,6 +488,25 @@ impl Inner {
         self.save()
     }
 
+    /// Tells of bound threads that no longer have what they were given.
+    fn tell_changed(&mut self) {
+        let others = self.bindings.iter().map(|one| (one, host::granted(one.thread.id)));
+        let others = others.filter(|(one, granted)| *granted != Some(one.amount) && host::lives(one.thread));
+        let now: Vec<(Process, u64, Option<Amount>)> =
+            others.map(|(one, granted)| (one.thread, one.reserve, granted)).collect();
+        let is_news = |thread: Process, granted| !self.changed.contains(&(thread, granted));
+        let news: Vec<_> =
+            now.iter().copied().filter(|&(thread, _, granted)| is_news(thread, granted)).collect();
+        self.changed = now.into_iter().map(|(thread, _, granted)| (thread, granted)).collect();
+        for &(thread, reserve, granted) in &news {
+            let has = granted.map_or("nothing".to_owned(), |amount| amount.to_string());
+            self.tell("changed", reserve, format!("thread {} has {has} by another's doing", thread.id));
+        }
+        if news.iter().any(|(_, _, granted)| granted.is_some()) {
+            self.look_at_others();
+        }
+    }
+
     /// Lets go what belongs to threads and processes that have ended.
     fn sweep(&mut self) {
         let now = monotonic_ns();
@@ -500,11 +532,17 @@ impl Inner {
             }
         }
         self.followed.retain(|(process, _)| host::lives(*process));
+        self.tell_changed();
         if !ended.is_empty() {
             // The next change writes it again; until then the old state names processes that are gone, which does no harm.
             let _ = self.save();
         }
     }
+}
+
+/// Refuses a caller to whom numbers of threads mean others.
+fn same_numbers(caller: Caller) -> Result<(), ErrorReply> {
+    host::foreign_numbers(caller.process).map_or(Ok(()), |why| Err(ErrorReply::new("NotAllowed", why)))
 }
 
 fn describe(parameters: &Value) -> Answer {

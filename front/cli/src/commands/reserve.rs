@@ -12,10 +12,12 @@ use horolog_daemon::server::Server;
 use horolog_sys::held_program::{HeldProgram, shell_status};
 use horolog_sys::signal::last_interrupt;
 use horolog_time::Span;
+use horolog_trace::escaped;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -173,7 +175,7 @@ fn print(reserves: &[Shown]) {
     let mut table = output::table(&["reserve", "kind", "amount", "user", "until", "threads", "bound"], 5);
     for one in reserves {
         let until = one.client.map_or("deleted".to_owned(), |client| format!("{client} ends"));
-        let name = one.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
+        let name = one.name.as_ref().map_or_else(String::new, |name| format!(" ({})", escaped(name)));
         let bound: Vec<String> = one.bound.iter().map(bound_in_words).collect();
         table.add_row([
             format!("{}{name}", one.id),
@@ -189,9 +191,10 @@ fn print(reserves: &[Shown]) {
 }
 
 fn bound_in_words(thread: &BoundThread) -> String {
+    let comm = escaped(&thread.comm);
     match thread.granted {
-        Some(granted) => format!("{} {} has {granted}", thread.tid, thread.comm),
-        None => format!("{} {} has nothing from the kernel", thread.tid, thread.comm),
+        Some(granted) => format!("{} {comm} has {granted}", thread.tid),
+        None => format!("{} {comm} has nothing from the kernel", thread.tid),
     }
 }
 
@@ -268,7 +271,7 @@ fn tell_look(threads: &[Use], daemon: &DaemonArguments) -> Result<(), Failure> {
                 table.add_row([
                     one.reserve.to_string(),
                     one.tid.to_string(),
-                    one.comm.clone(),
+                    escaped(&one.comm).into_owned(),
                     one.budget_ns.to_string(),
                     one.period_ns.to_string(),
                     one.used_in_a_period_ns.rounded_up().to_string(),
@@ -313,6 +316,38 @@ impl Drop for OwnDaemon {
     }
 }
 
+/// So long one command waits for others that admit.
+const ADMITTING: Duration = Duration::from_secs(5);
+
+/// Takes turns with other commands that admit without a daemon: what one has promised is seen when its thread has it. The lock ends with the
+/// file. A daemon's promises are seen by itself alone, so it must not be there.
+fn alone(socket: &Path) -> Result<File, Failure> {
+    if Client::connect(socket).is_ok() {
+        return Err(Failure::usage(format!(
+            "horologd listens at {}, and only it knows what it has promised: leave --no-daemon out",
+            socket.display()
+        )));
+    }
+    // A folder that is everywhere; a lock on it changes nothing.
+    let path = Path::new("/run");
+    let folder = File::open(path).map_err(|error| Failure::file("open", path, &error))?;
+    let until = std::time::Instant::now() + ADMITTING;
+    while let Err(error) = folder.try_lock() {
+        match error {
+            TryLockError::WouldBlock if std::time::Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            TryLockError::WouldBlock => {
+                return Err(Failure::undecided(
+                    "undecided: another command has held the lock on /run for 5 s: `fuser -v /run` names it (exit 4)",
+                ));
+            }
+            TryLockError::Error(error) => return Err(Failure::file("lock", path, &error)),
+        }
+    }
+    Ok(folder)
+}
+
 fn run_command(
     words: &AmountArguments,
     no_daemon: bool,
@@ -320,6 +355,7 @@ fn run_command(
     command: &[OsString],
 ) -> Done {
     let signals = last_interrupt().map_err(Failure::not_permitted)?;
+    let admission = if no_daemon { Some(alone(&daemon.socket)?) } else { None };
     let own = if no_daemon { Some(OwnDaemon::start()?) } else { None };
     let socket = own.as_ref().map_or(&daemon.socket, |own| &own.socket);
     let mut client = Client::connect(socket).map_err(|error| failed(&error))?;
@@ -335,6 +371,8 @@ fn run_command(
     for thread in &attached.reserve.bound {
         progress::say(format_args!("reserve {}: {}", reserve.id, bound_in_words(thread)));
     }
+    // From here on the thread's amount is seen by whoever admits.
+    drop(admission);
     // The daemon may come and go while the program runs.
     drop(client);
     let mut running = held.let_go().map_err(|error| {
