@@ -14,6 +14,7 @@ pub use purpose::{Purpose, Remedy, Suitability};
 use crate::machine::MachineKey;
 use horolog_sys::Error;
 use horolog_sys::machine::{architecture, kernel_release, kernel_version, read, tick_hz};
+use horolog_time::Span;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -44,6 +45,13 @@ pub struct Fact {
     pub needed_for: &'static str,
     /// What to do where it is missing; null where nothing is missing.
     pub remedy: Option<String>,
+}
+
+/// A time that the kernel gives as a number of units, as `950 ms`; a text that is none stays as it is.
+fn in_words(number: &str, unit_ns: u64, unit: &str) -> String {
+    let number = number.trim();
+    let span = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_ns)).map(Span::from_ns);
+    span.map_or_else(|| format!("{number} {unit}"), |span| span.to_string())
 }
 
 impl Fact {

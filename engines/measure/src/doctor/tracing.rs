@@ -95,7 +95,7 @@ fn bpf() -> Fact {
     let outcome = may_use_bpf().map(|()| {
         format!("a tracepoint program loads (tried); {types} type information; unprivileged_bpf_disabled {unprivileged}")
     });
-    Fact::tried("bpf", "budget enforcement and network reserves inside the kernel", outcome)
+    Fact::tried("bpf", "nothing of horolog yet; other tools of this machine", outcome)
 }
 
 fn lockdown() -> Fact {
