@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// How an error is told on standard error.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
 pub(crate) enum ErrorForm {
-    /// For people.
+    // For people.
     #[default]
     Text,
-    /// For programs: one line, an object of the contract.
+    // For programs: one line, an object of the contract.
     Json,
 }
 
