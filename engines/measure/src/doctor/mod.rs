@@ -192,6 +192,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_time_of_the_kernel_has_the_unit_that_fits() {
+        assert_eq!(in_words("950000\n", 1_000, "us"), "950 ms");
+        assert_eq!(in_words("1500", 1, "ns"), "1.5 us");
+        assert_eq!(in_words("18446744073709552", 1_000, "us"), "18446744073709552 us", "beyond 64 bits");
+        assert_eq!(in_words("max", 1_000, "us"), "max us");
+    }
+
+    #[test]
     fn every_fact_has_a_name_of_its_own_and_a_reason() {
         let doctor = examine();
         let mut names: Vec<&str> = doctor.facts.iter().map(|fact| fact.name).collect();

@@ -104,7 +104,7 @@ fn lockdown() -> Fact {
     match read("/sys/kernel/security/lockdown") {
         Ok(modes) if modes.contains("[none]") => Fact::new(NAME, FOR, State::Yes, "none"),
         Ok(modes) => Fact::new(NAME, FOR, State::Limited, modes)
-            .remedy("boot without lockdown= (and without secure boot); horolog infers what it cannot read"),
+            .remedy("boot without lockdown= (and without secure boot); what cannot be read is inferred"),
         Err(error) if error.errno() == Some(2) => {
             Fact::new(NAME, FOR, State::Unknown, "securityfs is not mounted, so the mode is not shown")
                 .remedy("`mount -t securityfs securityfs /sys/kernel/security`")
