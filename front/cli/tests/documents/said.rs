@@ -12,7 +12,7 @@ const PAGE: &str = "docs/reference/messages-of-verbs.md";
 const HEAD: &str = "# Messages of the verbs\n\n\
     What the verbs say where they cannot do what was asked, with the remedy where it does not follow from the message: `…` stands for a \
     name or a number. The exit status is behind the kind. What is wrong with a system file is on [its own page](messages.md). Written from \
-    the source, so that no message is missing here; a test compares them.\n";
+    the texts in the source where such a message is made, which a test compares; one that is put together elsewhere is not here.\n";
 
 /// The messages of one part of the source.
 struct Part {
