@@ -15,6 +15,7 @@ command_of() {
         trace-size) echo "bench/trace-size.sh" ;;
         recording) echo "python3 bench/tracers/recording.py" ;;
         rates) echo "python3 bench/tracers/rates.py" ;;
+        first-command) echo "bench/first-command.sh" ;;
         *) echo "cargo bench --bench $1" ;;
     esac
 }
@@ -26,6 +27,7 @@ output_of() {
         trace-size) HOROLOG_BIN=$horolog bench/trace-size.sh ;;
         recording) python3 bench/tracers/recording.py 4000000 5 "$horolog" ;;
         rates) python3 bench/tracers/rates.py 10 "$horolog" ;;
+        first-command) bench/first-command.sh ;;
         *) (cd bench && cargo bench --quiet --bench "$1") ;;
     esac
 }

@@ -1,6 +1,7 @@
 //! What an experiment finds.
 
 use crate::WhenExhausted;
+use horolog_model::Diagnostics;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -299,25 +300,39 @@ pub struct Options {
 pub struct ExperimentError {
     message: String,
     not_permitted: bool,
+    /// What is wrong with a file, each at its place.
+    found: Option<Box<Diagnostics>>,
 }
 
 impl ExperimentError {
     /// Something failed.
     #[must_use]
     pub fn failed(message: impl Into<String>) -> ExperimentError {
-        ExperimentError { message: message.into(), not_permitted: false }
+        ExperimentError { message: message.into(), not_permitted: false, found: None }
     }
 
     /// The input is at fault.
     #[must_use]
     pub fn bad_input(message: impl Into<String>) -> ExperimentError {
-        ExperimentError { message: message.into(), not_permitted: false }
+        ExperimentError { message: message.into(), not_permitted: false, found: None }
+    }
+
+    /// A file is at fault.
+    pub(crate) fn in_file(found: Diagnostics) -> ExperimentError {
+        let message = found.to_string();
+        ExperimentError { message, not_permitted: false, found: Some(Box::new(found)) }
+    }
+
+    /// What is wrong with the file, each at its place, where a file is at fault.
+    #[must_use]
+    pub fn diagnostics(&self) -> Option<&Diagnostics> {
+        self.found.as_deref()
     }
 
     /// This machine does not allow it.
     #[must_use]
     pub fn not_permitted(message: impl Into<String>) -> ExperimentError {
-        ExperimentError { message: message.into(), not_permitted: true }
+        ExperimentError { message: message.into(), not_permitted: true, found: None }
     }
 
     /// Whether this machine does not allow it.

@@ -117,16 +117,25 @@ const NAMED = 3;
 function missedInWords(closing: Closing): string | null {
   const all = closing.missed.reduce((sum, one) => sum + one.count, 0);
   if (all === 0) return null;
-  const names = closing.missed.slice(0, NAMED).map((one) => `${one.name} ${count(one.count)}`);
-  const more = closing.missed.length - NAMED;
+  return `${count(all)} ${all === 1 ? "deadline" : "deadlines"} missed: ${listed(closing.missed)}`;
+}
+
+/** Who missed how many, the first ones. */
+function listed(missed: Closing["missed"]): string {
+  const names = missed.slice(0, NAMED).map((one) => `${one.name} ${count(one.count)}`);
+  const more = missed.length - NAMED;
   if (more > 0) names.push(`${count(more)} ${more === 1 ? "task" : "tasks"} more`);
-  return `${count(all)} ${all === 1 ? "deadline" : "deadlines"} missed: ${names.join(", ")}`;
+  return names.join(", ");
 }
 
 /** The closing line's text, less what the badge has said already; empty where nothing is left. */
 export function causeInWords(closing: Closing): string {
   const said = /^[\d,]+ deadlines? missed \((?:[^()]|\([^()]*\))*\)(?:, (?=by )|; | (?=in the simulation)|$)/.exec(closing.text);
-  return said && closing.missed.length > 0 ? closing.text.slice(said[0].length) : closing.text;
+  if (said && closing.missed.length > 0) return closing.text.slice(said[0].length);
+  // Behind a cause those are listed that are not its own subject.
+  const lists = [closing.missed, ...closing.missed.map((own) => closing.missed.filter((one) => one !== own))];
+  const last = lists.map((missed) => `; missed: ${listed(missed)}`).find((list) => list.length > 10 && closing.text.endsWith(list));
+  return last ? closing.text.slice(0, -last.length) : closing.text;
 }
 
 /** The remedy; who reads it here has the page open already, which is led to its place instead. */

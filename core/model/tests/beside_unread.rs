@@ -264,3 +264,83 @@ fn a_duration_that_cannot_be_read_may_be_one_of_the_file() {
     assert_eq!(told(&section("\"2 ms\"")), []);
     assert_eq!(told(&section("2")).len(), 1, "{:?}", told(&section("2")));
 }
+
+/// Tasks that say no CPU have their errors told, whatever the platform or a cluster means.
+#[test]
+fn cpus_or_tasks_of_a_cluster_that_cannot_be_read_hide_nothing() {
+    let task = |name: &str, wcet: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nperiod = \"10 ms\"\nwcet = \"{wcet}\"\nbcet = \"3 ms\"\npriority = 1\n"
+        )
+    };
+    let platform = |cpus: &str| format!("[system]\nname = \"some\"\n[platform]\ncpus = {cpus}\n");
+    for cpus in ["true", "\"0, 1\"", "[\"0\", 1]", "[0, -1]", "1.5"] {
+        let found = paths(&format!("{}{}", platform(cpus), task("a", "2 ms")));
+        assert_eq!(found, ["platform.cpus", "task.a.bcet"], "{cpus}");
+        let found = paths(&format!("{}{}", platform(cpus), task("a", "3 ms")));
+        assert_eq!(found, ["platform.cpus"], "{cpus}");
+    }
+    for tasks in ["3", "\"a\"", "[\"a\", 7]", "[true]"] {
+        for section in ["[[cluster]]", "[[scheduler]]"] {
+            let cluster = format!(
+                "{section}\nname = \"c\"\ncpus = [0, 1]\norder = \"fixed-priority\"\ntasks = {tasks}\n"
+            );
+            let found = paths(&with(&format!("{cluster}{}", task("a", "2 ms"))));
+            assert!(
+                found[0].starts_with(&format!("{}.c.tasks", &section[2..section.len() - 2])),
+                "{found:?}"
+            );
+            assert_eq!(found[1..], ["task.a.bcet"], "{section} {tasks}");
+        }
+    }
+    // The name is what is wrong, not the CPU that the task does not say.
+    let cluster = |name: &str| {
+        with(&format!(
+            "[[cluster]]\nname = \"c\"\ncpus = [0, 1]\norder = \"fixed-priority\"\ntasks = [\"{name}\", \"b\"]\n{}{}",
+            task("alpha", "3 ms"),
+            task("b", "2 ms")
+        ))
+    };
+    assert_eq!(paths(&cluster("alpa")), ["cluster.c.tasks.#1", "task.b.bcet"]);
+    assert_eq!(paths(&cluster("alpha")), ["task.b.bcet"]);
+    assert_eq!(paths(&cluster("beyond")), ["cluster.c.tasks.#1", "task.alpha.cpu", "task.b.bcet"]);
+}
+
+#[test]
+fn both_values_of_a_body_with_two_keys_are_read() {
+    let body = |body: &str| {
+        let task = "[[task]]\nname = \"a\"\ncpu = 0\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 1\n";
+        paths(&with(&format!("{task}body = {{ {body} }}\n")))
+    };
+    assert_eq!(
+        body("spin = true, command = 3"),
+        ["task.a.body.spin", "task.a.body.command", "task.a.body.command"]
+    );
+    assert_eq!(body("spin = \"1 ms\", command = [\"x\"]"), ["task.a.body.command"]);
+    assert_eq!(
+        body("spin = \"1\", library = 2, symbol = 3, arguments = [4]"),
+        [
+            "task.a.body.spin",
+            "task.a.body.library",
+            "task.a.body.library",
+            "task.a.body.symbol",
+            "task.a.body.arguments.#1"
+        ]
+    );
+}
+
+/// Beside a name that cannot be read, errors of many other items are told.
+#[test]
+fn a_name_that_cannot_be_read_hides_nothing_in_a_large_file() {
+    let mut text = String::new();
+    for number in 0..100 {
+        text.push_str(&format!(
+            "[[task]]\nname = \"t{number}\"\ncpu = 0\nperiod = \"10 ms\"\nwcet = \"{} ns\"\nbcet = \"5 ns\"\npriority = {number}\n",
+            if number == 50 { 4 } else { 5 }
+        ));
+    }
+    let named = "[[task]]\nname = 7\ncpu = 0\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 1\n";
+    assert_eq!(paths(&with(&format!("{text}{named}"))), ["task.t50.bcet", "task.#101.name"]);
+    let server = "[[server]]\nname = \"s\"\nkind = \"background\"\ncpu = 0\ntasks = [3]\n";
+    assert_eq!(paths(&with(&format!("{text}{server}"))), ["task.t50.bcet", "server.s.tasks.#1"]);
+}

@@ -179,6 +179,7 @@ impl Run<'_> {
         note_crash(&run, &threads);
         let mut notes = setup.count_left_behind(&threads, &left_behind);
         notes.extend(processes.end());
+        notes.extend(crashed_forks(&threads));
         notes.extend(end_agents(&threads));
         if let Some(failure) = run.take_failure() {
             return Err(failure);
@@ -193,6 +194,21 @@ impl Run<'_> {
         let (records, threads, spin_locks) = (Vec::new(), started.threads, run.locks.spin.counts());
         Ok(RunResult { outcome, records, origin_ns, threads, closed_ns, spin_locks })
     }
+}
+
+/// Which tasks have forked processes that crashed in their code.
+fn crashed_forks(threads: &Threads) -> Vec<String> {
+    let note = |task: &Arc<TaskShared>| {
+        let (count, signal) = task.crash.crashed_forks()?;
+        let (name, signal) = (&task.name, crash::signal_name(signal));
+        Some(match count {
+            1 => format!("task {name}: a process that its code had forked crashed: {signal}"),
+            _ => format!(
+                "task {name}: {count} processes that its code had forked crashed, the last one: {signal}"
+            ),
+        })
+    };
+    threads.tasks.iter().filter_map(note).collect()
 }
 
 /// Privileges and locked memory, before any thread exists. Whether memory is locked.

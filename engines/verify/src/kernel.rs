@@ -15,6 +15,10 @@ const OWN_PREFIX: &str = "horolog";
 /// The purpose of an interrupt that is the processor's own timer's.
 pub(crate) const LOCAL_TIMER: u64 = 1;
 
+/// For so long (ns) a thread may sleep at a time that finds the processor's agent at work: 5 µs, and what normal scheduling adds to the
+/// end of a sleep. Without real-time classes the agent can be interrupted there by anybody.
+const MONITOR_WAIT: u64 = 1_000_000;
+
 /// What a late response says of a sleep in its busy window.
 pub(crate) const SLEEP: &str = "sleep within jobs";
 
@@ -238,6 +242,8 @@ impl Verifier {
         let (class, did, what) = if is_stopped {
             let did = "was stopped from outside (SIGSTOP or a debugger)";
             (Class::MachineDisturbed, did, "stops from outside")
+        } else if self.model.is_best_effort && !self.model.kernels[cpu] && slept <= MONITOR_WAIT {
+            (Class::CannotTell, "slept, or waited for the agent of its processor,", SLEEP)
         } else {
             (Class::ModelViolated, "slept", SLEEP)
         };

@@ -47,7 +47,7 @@ pub(crate) fn read(name: &str, content: &str) -> Result<Spec, ExperimentError> {
 
 fn bad(name: &str, content: &str, mut found: Vec<Finding>) -> ExperimentError {
     found.sort_by_key(|(place, ..)| place.start);
-    ExperimentError::bad_input(Diagnostics::in_text(name, content, found).to_string())
+    ExperimentError::in_file(Diagnostics::in_text(name, content, found))
 }
 
 fn spec(root: &DeTable<'_>, found: &mut Vec<Finding>) -> Option<Spec> {

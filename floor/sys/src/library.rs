@@ -5,12 +5,13 @@ use crate::job_abi::{
     ABI_VERSION, JOB_ENDED, JobHandle, JobTable, NO_HANDLE, NOT_FOUND, OTHER_THREAD, OverrunFn, OverrunInfo,
     Refusals,
 };
+use crate::shared_words::SharedWords;
 use crate::thread;
 use libloading::os::unix;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 
 /// What the functions in the job's table do.
 pub trait JobCalls {
@@ -146,7 +147,7 @@ impl Library {
             init,
             exit,
             state: std::ptr::null_mut(),
-            handles: Handles::new(),
+            handles: Handles::new()?,
             code: Arc::new(Code { _library: library }),
         })
     }
@@ -216,9 +217,60 @@ struct Handles {
     refusals: &'static Refusals,
 }
 
+/// The handles of one task in the list of all.
+struct Listed {
+    first: *mut JobHandle,
+    next: *const Listed,
+}
+
+/// All handles of this process, those made last first; entries are never freed.
+static ALL: AtomicPtr<Listed> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The owner of a handle whose job is under way in the process that forked this one: no thread pointer is 1.
+const OF_THE_PARENT: usize = 1;
+
+/// In a process that was forked: the thread has the same pointer there, and the jobs under way are not its own.
+extern "C" fn leave_jobs_to_the_parent() {
+    let mut at = ALL.load(Ordering::Acquire).cast_const();
+    // SAFETY: entries and handles are never freed, and the child has this thread alone.
+    while let Some(listed) = unsafe { at.as_ref() } {
+        for place in 0..HANDLES {
+            // SAFETY: as above; each entry has so many handles.
+            let owner = unsafe { &(*listed.first.add(place)).owner };
+            if owner.load(Ordering::Relaxed) != 0 {
+                owner.store(OF_THE_PARENT, Ordering::Relaxed);
+            }
+        }
+        at = listed.next;
+    }
+}
+
+/// Puts the handles of a task into the list of all.
+fn list(first: *mut JobHandle) {
+    static REGISTERED: Once = Once::new();
+    REGISTERED.call_once(|| {
+        // SAFETY: the handler loads and stores atomics alone. Where there is no memory for it, children are not noticed.
+        unsafe { libc::pthread_atfork(None, None, Some(leave_jobs_to_the_parent)) };
+    });
+    let listed = Box::leak(Box::new(Listed { first, next: ALL.load(Ordering::Acquire) }));
+    while let Err(newer) =
+        ALL.compare_exchange(listed.next.cast_mut(), listed, Ordering::AcqRel, Ordering::Acquire)
+    {
+        listed.next = newer;
+    }
+}
+
+/// Counts that processes share which are forked from this one.
+fn shared_refusals() -> Result<&'static Refusals, Error> {
+    const _: () = assert!(size_of::<Refusals>() == size_of::<AtomicU64>());
+    let words: &'static SharedWords = Box::leak(Box::new(SharedWords::new(1)?));
+    // SAFETY: a zeroed word of a mapping that stays, as large as the two counts and used by nothing else; both are atomics.
+    Ok(unsafe { &*(&raw const words[0]).cast::<Refusals>() })
+}
+
 impl Handles {
-    fn new() -> Handles {
-        let refusals: &'static Refusals = Box::leak(Box::default());
+    fn new() -> Result<Handles, Error> {
+        let refusals = shared_refusals()?;
         let ended = || JobHandle {
             attention: &NOTHING,
             table: &TABLE,
@@ -231,7 +283,9 @@ impl Handles {
             refusals,
         };
         let all: Box<[JobHandle]> = std::iter::repeat_with(ended).take(HANDLES).collect();
-        Handles { first: Box::leak(all).as_mut_ptr(), next: 0, refusals }
+        let first = Box::leak(all).as_mut_ptr();
+        list(first);
+        Ok(Handles { first, next: 0, refusals })
     }
 
     /// The handle of a job that begins on the calling thread.

@@ -18,7 +18,7 @@
  *     cc -O2 -shared -fPIC $(pkg-config --cflags horolog) -o libapp.so app.c
  *
  * The handle is valid on the task's own thread, from the beginning of this call to its end, and nowhere else. Every function looks: with
- * NULL, on another thread, after the job's end (also in the jobs after it, until its memory serves again 16 jobs later; and in another
+ * NULL, on another thread, in a process that the job has forked, after the job's end (also in the jobs after it, until its memory serves again 16 jobs later; and in another
  * run) it does nothing and gives a code below 0, for which `horolog_error_text` has words:
  *
  *     functions that return int or int64_t      HOROLOG_NO_HANDLE, HOROLOG_OTHER_THREAD or HOROLOG_JOB_ENDED

@@ -226,3 +226,42 @@ fn a_handle_of_another_run_is_refused() {
     let Some(result) = run(folder.path(), true) else { return };
     assert_refused(&result, "step", 0, "");
 }
+
+/// A process that a job forks has the thread's pointer and not its job; one that crashes is told of.
+#[test]
+fn a_forked_process_is_refused_and_its_crash_is_told() {
+    let source = r#"
+        #include <sys/wait.h>
+        static int end_of(int child) {
+            int status = 0;
+            if (child < 0 || waitpid(child, &status, 0) != child) return -1;
+            return status;
+        }
+        int step(horolog_job *job) {
+            if (horolog_job_number(job) != 0) return 0;
+            int child = fork();
+            if (child == 0) {
+                int wrong = misuse(job, HOROLOG_OTHER_THREAD);
+                _exit(wrong ? 1 : by_table(job, job->table, HOROLOG_OTHER_THREAD) != 0);
+            }
+            if (end_of(child) != 0) return 2;
+            for (int crash = 0; crash < 2; crash++) {
+                child = fork();
+                if (child == 0) {
+                    if (crash == 0) abort();
+                    *(volatile int *)8 = 0;
+                }
+                int status = end_of(child);
+                if (!WIFSIGNALED(status) || WTERMSIG(status) != (crash == 0 ? 6 : 11)) return 3;
+            }
+            return horolog_check(job);
+        }
+        int other(horolog_job *job) { return horolog_check(job); }
+    "#;
+    let Some(folder) = common::library(&format!("{EVERY_FUNCTION}{}", source)) else { return };
+    let Some(result) = run(folder.path(), false) else { return };
+    assert_refused(&result, "step", CALLS + TABLE_CALLS, "on another thread than the task's own");
+    let wanted =
+        "task step: 2 processes that its code had forked crashed, the last one: SIGSEGV (bad memory access)";
+    assert!(result.outcome.notes.iter().any(|note| note == wanted), "{:?}", result.outcome.notes);
+}

@@ -1,7 +1,7 @@
 //! The words of the command line.
 
 use crate::colour::When;
-use crate::failure::Failure;
+use crate::failure::{ErrorForm, Failure};
 use crate::formats::{Formats, Offering, RowFormats};
 use crate::trace_arguments::size;
 use clap::builder::PossibleValue;
@@ -37,6 +37,10 @@ pub(crate) struct Arguments {
     // Taken before all else is parsed: see `early`.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t, global = true)]
     pub(crate) color: When,
+    /// How errors are told on standard error, of every verb: in words, or as one line of JSON (`horolog.error/1`).
+    // Taken before all else is parsed: see `early`.
+    #[arg(long, value_enum, value_name = "FORM", default_value_t, global = true)]
+    pub(crate) errors: ErrorForm,
 }
 
 const EXIT_STATUS: &str = "Exit status: 0 all that was asked holds; 1 a result says no; 2 bad input or usage; \
@@ -211,7 +215,7 @@ pub(crate) struct CertificateArguments {
 #[derive(Args, Debug)]
 pub(crate) struct SimulateArguments {
     #[command(flatten)]
-    pub(crate) file: FileArguments,
+    pub(crate) files: FilesArguments,
     #[command(flatten)]
     pub(crate) machine: MachineArguments,
     /// How long jobs are released; default: the hyperperiod plus the largest offset below 60 s, else 10 s; longer for

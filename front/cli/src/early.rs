@@ -2,6 +2,7 @@
 //! asked for.
 
 use crate::colour::When;
+use crate::failure::ErrorForm;
 use crate::formats::Formats;
 use clap::ValueEnum;
 use std::ffi::OsString;
@@ -11,6 +12,8 @@ use std::ffi::OsString;
 pub(crate) struct Early {
     /// `--color`.
     pub(crate) colour: When,
+    /// `--errors`.
+    pub(crate) errors: ErrorForm,
     /// Each `--format`.
     pub(crate) formats: Formats,
 }
@@ -28,6 +31,9 @@ impl Early {
             };
             if let Some(when) = value("--color").and_then(|value| When::from_str(value, false).ok()) {
                 early.colour = when;
+            }
+            if let Some(form) = value("--errors").and_then(|value| ErrorForm::from_str(value, false).ok()) {
+                early.errors = form;
             }
             formats.extend(value("--format"));
         }
@@ -52,6 +58,8 @@ mod tests {
         assert_eq!(format("horolog check a --format=junit --color=never"), VerdictFormat::Junit);
         assert_eq!(early("horolog --color always check").colour, When::Always);
         assert_eq!(early("horolog trace record -- x --format json --color always"), Early::default());
+        assert_eq!(early("horolog init --errors json").errors, ErrorForm::Json);
+        assert_eq!(early("horolog --errors=json init").errors, ErrorForm::Json);
         assert_eq!(early("horolog check --format"), Early::default());
         assert_eq!(format("horolog check --format table --formats json"), VerdictFormat::Table);
         let both = early("horolog check --format github --format=junit=x.xml").formats;

@@ -1,6 +1,7 @@
 //! How a verb ends when it does not end well: the message and the exit status of the contract.
 
 use crate::colour::{self, Tone};
+use clap::ValueEnum;
 use horolog_closed_loop::verdict::Closing;
 use horolog_closed_loop::{LoopError, Told, place_told, words_told};
 use horolog_model::file::guess;
@@ -10,6 +11,25 @@ use serde::Serialize;
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How an error is told on standard error.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
+pub(crate) enum ErrorForm {
+    // For people.
+    #[default]
+    Text,
+    // For programs: one line, an object of the contract.
+    Json,
+}
+
+/// Whether errors are told to programs.
+static IN_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Chooses the form of every error from here on.
+pub(crate) fn choose_form(form: ErrorForm) {
+    IN_JSON.store(form == ErrorForm::Json, Ordering::Relaxed);
+}
 
 /// What a verb comes to.
 pub(crate) type Done = Result<Verdict, Failure>;
@@ -229,8 +249,13 @@ impl Failure {
         ErrorObject { schema: "horolog.error/1", exit: self.status, first: errors.first().cloned(), errors }
     }
 
-    /// The message for people, on standard error.
+    /// The message on standard error.
     pub(crate) fn say(&self) {
+        if IN_JSON.load(Ordering::Relaxed) {
+            let line = serde_json::to_string(&self.object()).unwrap_or_default();
+            let _ = writeln!(std::io::stderr(), "{line}");
+            return;
+        }
         let is_coloured = colour::on_stderr();
         let text = match &self.said {
             Said::Places(found) => found.render(is_coloured),

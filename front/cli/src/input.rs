@@ -7,6 +7,7 @@ use horolog_model::file;
 use horolog_model::{Diagnostics, Source, System};
 use serde::de::DeserializeOwned;
 use std::io::BufRead;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 /// What messages call the standard input.
@@ -46,12 +47,35 @@ pub(crate) fn system(words: &FileArguments) -> Result<(System, Source), Failure>
     read(words).map_err(|found| Failure::diagnostics(found).in_file(&name(&words.file)))
 }
 
-/// All of the standard input in a file that has no name any more, for what has to be read more than once.
-pub(crate) fn standard_in_a_file() -> Result<std::fs::File, Failure> {
-    let failed = |error: std::io::Error| Failure::file("read", Path::new(STANDARD_INPUT), &error);
-    let mut file = tempfile::tempfile().map_err(failed)?;
-    std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(failed)?;
-    Ok(file)
+/// A trace on disk. One that comes through the standard input is kept in a file without a name, since it is read more than once.
+pub(crate) struct TraceFile {
+    path: PathBuf,
+    /// Held open: what came through the standard input has no other name.
+    held: Option<std::fs::File>,
+}
+
+impl TraceFile {
+    /// The trace that a word names.
+    pub(crate) fn of(word: &Path) -> Result<TraceFile, Failure> {
+        if !is_standard(word) {
+            return Ok(TraceFile { path: word.to_owned(), held: None });
+        }
+        let failed = |error: std::io::Error| Failure::file("read", Path::new(STANDARD_INPUT), &error);
+        let mut file = tempfile::tempfile().map_err(failed)?;
+        std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(failed)?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        Ok(TraceFile { path, held: Some(file) })
+    }
+
+    /// Where it can be opened.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it came through the standard input.
+    pub(crate) fn is_standard(&self) -> bool {
+        self.held.is_some()
+    }
 }
 
 /// Reads a JSON file; what is wrong with it is told with its place, and `remedy` says where such a file comes from.

@@ -29,7 +29,7 @@ use arguments::{Arguments, Verb};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 use early::Early;
-use failure::{Done, Failure};
+use failure::{Done, ErrorForm, Failure};
 use horolog_sys::guardian::{GuardianOptions, finish_program, guard_program};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -40,6 +40,7 @@ fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let early = Early::of(&words);
     colour::choose(early.colour);
+    failure::choose_form(early.errors);
     let arguments = match parse(&words, &early) {
         Ok(arguments) => arguments,
         Err(status) => return status,
@@ -79,9 +80,14 @@ fn parse(words: &[OsString], early: &Early) -> Result<Arguments, ExitCode> {
     let parsed = parsed.and_then(|matches| Arguments::from_arg_matches(&matches));
     parsed.map_err(|error| {
         let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-        if !is_help && early.formats.has_programs() {
+        if !is_help {
             let failure = Failure::usage(error.render());
-            let _ = results::tell_failure(&early.formats, &failure).and_then(|()| output::finish());
+            if early.formats.has_programs() {
+                let _ = results::tell_failure(&early.formats, &failure).and_then(|()| output::finish());
+            }
+            if early.errors == ErrorForm::Json {
+                return failure.report();
+            }
         }
         // Nobody may read it any more; that is no reason to end otherwise.
         let _ = error.print();

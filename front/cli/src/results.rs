@@ -338,7 +338,7 @@ impl Results {
                 }
                 VerdictFormat::Junit => {
                     let text = one.report.to_string().map_err(Failure::bad_input)?;
-                    one.say(&format!("{}\n", text.trim_end()));
+                    one.say(&format!("{}\n", kept_in_attributes(text.trim_end())));
                 }
                 _ => {}
             }
@@ -380,6 +380,25 @@ impl Telling {
         }
         Ok(())
     }
+}
+
+/// The same XML with references where attributes hold line feeds: a reader makes spaces of the characters themselves.
+fn kept_in_attributes(xml: &str) -> String {
+    let mut kept = String::with_capacity(xml.len());
+    let mut is_in_tag = false;
+    for c in xml.chars() {
+        match c {
+            // Both are escaped wherever they are no part of a tag.
+            '<' | '>' => is_in_tag = c == '<',
+            '\n' | '\r' if is_in_tag => {
+                kept.push_str(&format!("&#{};", u32::from(c)));
+                continue;
+            }
+            _ => {}
+        }
+        kept.push(c);
+    }
+    kept
 }
 
 /// The suite of a file, which has its path.
@@ -580,6 +599,19 @@ mod tests {
         let well = Points { standing: Standing::Holds, points: Vec::new(), closing: "yes", ..points };
         assert_eq!(well.annotations(), "::notice title=horolog::yes\n");
         assert_eq!((well.suite().tests, well.suite().errors), (1, 0));
+    }
+
+    /// Between tags nothing changes, so that the lines of the document stay lines.
+    #[test]
+    fn a_line_feed_in_the_name_of_a_file_is_read_again() {
+        let mut report = Report::new("horolog");
+        let status = refused(NonSuccessKind::Error, "bad", "a\nb > c", Some("d"));
+        let mut suite = suite_of("a\nbc.toml");
+        suite.add_test_case(case("a\nbc.toml", None, "input", "x", status));
+        report.add_test_suite(suite);
+        let text = kept_in_attributes(&report.to_string().expect("XML"));
+        assert_eq!(text.matches(r#"file="a&#10;bc.toml""#).count(), 2, "{text}");
+        assert!(text.contains(r#"message="a&#10;b &gt; c""#) && text.lines().count() > 5, "{text}");
     }
 
     #[test]

@@ -151,7 +151,7 @@ pub(crate) struct FilterArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct ShowArguments {
-    /// The trace.
+    /// The trace; `-`: standard input.
     pub(crate) trace: PathBuf,
     #[command(flatten)]
     pub(crate) filter: FilterArguments,
@@ -165,7 +165,7 @@ pub(crate) struct ShowArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct StatsArguments {
-    /// The trace.
+    /// The trace; `-`: standard input.
     pub(crate) trace: PathBuf,
     #[command(flatten)]
     pub(crate) filter: FilterArguments,
@@ -182,7 +182,7 @@ pub(crate) struct StatsArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct ConvertArguments {
-    /// The trace.
+    /// The trace; `-`: standard input.
     pub(crate) trace: PathBuf,
     /// The file to write (`.pftrace`, `.perfetto-trace`, `.parquet`), or the folder (`.ctf`).
     pub(crate) out: PathBuf,
@@ -206,9 +206,9 @@ pub(crate) enum ConvertTarget {
 
 #[derive(Args, Debug)]
 pub(crate) struct DiffArguments {
-    /// One trace.
+    /// One trace; `-`: standard input.
     pub(crate) left: PathBuf,
-    /// The other.
+    /// The other; `-`: standard input.
     pub(crate) right: PathBuf,
     /// Numbers, rates and medians that are so far apart differ.
     #[arg(long, value_name = "PERCENT", value_parser = permille, default_value = "10%")]
@@ -232,7 +232,7 @@ pub(crate) struct SwitchArguments {
 #[command(group(clap::ArgGroup::new("what").required(true).args(["trace", "command", "pid"])))]
 #[command(group(clap::ArgGroup::new("live").args(["command", "pid"]).multiple(true)))]
 pub(crate) struct LocksArguments {
-    /// A recorded trace with lock events.
+    /// A recorded trace with lock events; `-`: standard input.
     pub(crate) trace: Option<PathBuf>,
     /// Study the locks of this running process, which was started with HOROLOG_TRACE=listen and the lock library in it.
     #[arg(long, value_name = "PID")]

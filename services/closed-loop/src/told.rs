@@ -45,10 +45,21 @@ pub fn words_told(text: &str, kind: &'static str) -> Told {
             .for_each(|line| message.push_str(&format!(" {line}")));
     }
     let (mut place, mut help) = (None, None);
-    for line in lines {
+    let mut rest = lines;
+    while let Some(line) = rest.next() {
         let line = line.trim_start_matches("= ");
         if let Some(at) = line.strip_prefix("--> ") {
-            place = place.or_else(|| place_of(at));
+            // The name of a file may hold line feeds.
+            let (mut at, mut ahead) = (at.to_owned(), rest.clone());
+            while place_of(&at).is_none()
+                && let Some(more) = ahead.next()
+            {
+                at = format!("{at}\n{more}");
+            }
+            if let Some(found) = place_of(&at) {
+                rest = ahead;
+                place = place.or(Some(found));
+            }
         } else if let Some(words) = HELPS.iter().find_map(|head| line.strip_prefix(head)) {
             help = help.or_else(|| Some(words.to_owned()));
         }
@@ -59,8 +70,13 @@ pub fn words_told(text: &str, kind: &'static str) -> Told {
 /// `file:line:column`.
 fn place_of(text: &str) -> Option<ToldPlace> {
     let mut parts = text.rsplitn(3, ':');
-    let (column, line, file) = (parts.next()?.parse().ok(), parts.next()?.parse().ok(), parts.next()?);
-    Some(ToldPlace { file: Some(file.to_owned()), line, column, path: None })
+    let (column, line) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some(ToldPlace {
+        file: Some(parts.next()?.to_owned()),
+        line: Some(line),
+        column: Some(column),
+        path: None,
+    })
 }
 
 /// A message about a file.
@@ -69,4 +85,21 @@ pub fn place_told(message: Message, kind: &'static str) -> Told {
     let Message { file, line, column, path, reason, remedy } = message;
     let place = (file.is_some() || path.is_some()).then_some(ToldPlace { file, line, column, path });
     Told { kind, message: reason, place, help: Some(remedy).filter(|remedy| !remedy.is_empty()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_found_in_a_file_with_line_feeds_in_its_name() {
+        let place = |text: &str| words_told(text, "bad-input").place;
+        let found = place("wrong\n --> a\nb: c.toml:3:7\n  |\n3 | x\n  = help: mend it").expect("a place");
+        assert_eq!(
+            (found.file.as_deref(), found.line, found.column),
+            (Some("a\nb: c.toml"), Some(3), Some(7))
+        );
+        let told = words_told("wrong\n --> nowhere\n  = help: mend it", "bad-input");
+        assert_eq!((told.place, told.help.as_deref()), (None, Some("mend it")));
+    }
 }

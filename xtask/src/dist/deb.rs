@@ -6,7 +6,16 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const MAINTAINER: &str = "The horolog developers <horolog@packages.invalid>";
+/// Who answers for the package: who builds it, as the tools of Debian are told (`DEBFULLNAME`, `DEBEMAIL`). Without them the package
+/// says that it was built for this machine alone.
+fn maintainer() -> String {
+    let given = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+    match (given("DEBFULLNAME"), given("DEBEMAIL")) {
+        (Some(name), Some(address)) => format!("{name} <{address}>"),
+        (None, Some(address)) => format!("{address} <{address}>"),
+        _ => "A local build <root@localhost>".to_owned(),
+    }
+}
 
 const DESCRIPTION: &str = "timing platform for real-time Linux
  From one system file horolog proves that every deadline holds, simulates the
@@ -81,7 +90,7 @@ fn control(build: &Build<'_>, tree: &Path, architecture: &str) -> Made<String> {
         ("Section", "devel"),
         ("Priority", "optional"),
         ("Architecture", architecture),
-        ("Maintainer", MAINTAINER),
+        ("Maintainer", &maintainer()),
         ("Installed-Size", &size),
         ("Depends", &dependencies(build, tree)?),
         ("Suggests", "gcc, pkgconf"),
@@ -140,7 +149,8 @@ fn changelog(build: &Build<'_>) -> Made<String> {
     let date = words_of(Command::new("date").args(["-u", "-R", "-d"]).arg(format!("@{}", build.changed())))?;
     let version = &build.version;
     Ok(format!(
-        "horolog ({version}-1) unstable; urgency=medium\n\n  * Packaged; the changes are in changelog.gz.\n\n -- {MAINTAINER}  {}\n",
+        "horolog ({version}-1) unstable; urgency=medium\n\n  * Packaged; the changes are in changelog.gz.\n\n -- {}  {}\n",
+        maintainer(),
         date.trim()
     ))
 }

@@ -98,6 +98,15 @@ impl Reader {
                 None
             }
             [(first, first_node), (second, second_node), ..] => {
+                for (kind, value) in &kinds {
+                    let at = path::join(path, kind);
+                    match *kind {
+                        "spin" => drop(self.spin(value, &at, order)),
+                        "command" => drop(self.texts(value, &at)),
+                        _ => drop(self.text(value, &at)),
+                    }
+                }
+                self.look_at(table, path, &BODY, &["symbol", "init", "exit", "arguments"]);
                 self.refuse(
                     Diagnostic::new(
                         format!("a body is either `{first}` or `{second}`, not both"),

@@ -214,7 +214,7 @@ impl Reader {
         let scheduler_paths = paths_of("scheduler", scheduler_nodes);
         let cluster_nodes = self.items(root, "cluster");
         let cluster_paths = paths_of("cluster", cluster_nodes);
-        let named = Named::of(server_nodes, scheduler_nodes, cluster_nodes);
+        let named = Named::of(nodes, server_nodes, scheduler_nodes, cluster_nodes);
         let tasks: Vec<Option<Task>> = nodes
             .iter()
             .zip(&paths)

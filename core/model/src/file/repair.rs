@@ -15,10 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const DRAWN: usize = 6;
 
 /// What stands in one place may hide another error, whose repair shows a third one.
-const DEPTH: usize = 4;
+const DEPTH: usize = 6;
 
-/// With more names, not all of them are tried.
-const MOST_NAMES: usize = 64;
+/// Where more names may be meant, none is tried: the file is read once for each.
+const MOST_NAMES: usize = 256;
 
 /// So many CPUs are tried.
 const MOST_NUMBERS: usize = 64;
@@ -87,7 +87,7 @@ impl Reader {
             return;
         }
         let names = Names::of(root);
-        if names.all.len() > MOST_NAMES && self.refused.iter().any(Refused::is_name) {
+        if self.refused.iter().any(|one| one.names(&names) > MOST_NAMES) {
             return;
         }
         self.found.truncate(self.of_values);
@@ -112,18 +112,24 @@ impl Reader {
 }
 
 impl Refused {
-    /// Whether names of the file stand for it.
-    fn is_name(&self) -> bool {
-        self.repairs.iter().any(|repair| match repair {
-            Repair::Set(_, kind) | Repair::Add(_, _, kind) => matches!(kind, Kind::Text | Kind::Texts),
+    /// Whether it is the name of an item.
+    fn is_new_name(&self) -> bool {
+        self.path.matches('.').count() == 2 && self.path.ends_with(".name")
+    }
+
+    /// How many names of the file may be meant by it.
+    fn names(&self, names: &Names) -> usize {
+        let is_text = |repair: &Repair| match repair {
+            Repair::Set(_, kind) | Repair::Add(_, _, kind) => matches!(kind, Kind::Text),
             Repair::Remove(_) => false,
-        })
+        };
+        if self.repairs.iter().any(is_text) { names.texts(self.is_new_name()).len() } else { 0 }
     }
 
     /// In how many rounds each of its values has had its turn.
     fn values(&self, names: &Names) -> usize {
         let of = |repair: &Repair| match repair {
-            Repair::Set(_, kind) | Repair::Add(_, _, kind) => names.values(*kind),
+            Repair::Set(_, kind) | Repair::Add(_, _, kind) => names.values(*kind, self.is_new_name()),
             Repair::Remove(_) => 1,
         };
         // The repairs take turns as well.
@@ -159,11 +165,13 @@ struct Attempt<'n> {
     added: Vec<Place>,
     /// How many values were put somewhere.
     count: usize,
+    /// How often the file was repaired and read: what did not fit is followed by the next value.
+    depth: usize,
 }
 
 impl<'n> Attempt<'n> {
     fn new(round: usize, in_step: usize, names: &'n Names) -> Attempt<'n> {
-        Attempt { round, in_step, names, tried: BTreeSet::new(), added: Vec::new(), count: 0 }
+        Attempt { round, in_step, names, tried: BTreeSet::new(), added: Vec::new(), count: 0, depth: 0 }
     }
 
     /// What is found beside the values that could not be read.
@@ -200,7 +208,7 @@ impl<'n> Attempt<'n> {
         let before = self.tried.clone();
         for refused in open.iter().filter(|refused| !refused.repairs.is_empty()) {
             let turn = self.turn();
-            let is_named = refused.path.matches('.').count() == 2 && refused.path.ends_with(".name");
+            let is_named = refused.is_new_name();
             match &refused.repairs[turn % refused.repairs.len()] {
                 Repair::Add(first, key, kind) => {
                     if let Some(value) = self.names.value(*kind, turn, is_named) {
@@ -222,13 +230,14 @@ impl<'n> Attempt<'n> {
             }
         }
         changes.apply(root);
+        self.depth += 1;
     }
 
     /// Which of several values comes next: all in one row first, then drawn for each.
     fn turn(&mut self) -> usize {
         self.count += 1;
         if self.round < self.in_step {
-            return self.round;
+            return self.round + self.depth;
         }
         let mixed = (self.round * 31 + self.count).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as usize);
         (mixed >> 17) + self.round
@@ -313,13 +322,18 @@ impl Names {
         }
     }
 
+    /// The names that a text may be; `is_new` says whether it names an item.
+    fn texts(&self, is_new: bool) -> &[String] {
+        if is_new { &self.free } else { &self.all }
+    }
+
     /// How many values of this kind are tried.
-    fn values(&self, kind: Kind) -> usize {
+    fn values(&self, kind: Kind, is_new: bool) -> usize {
         match kind {
-            Kind::Text => self.all.len().min(MOST_NAMES) + 1,
+            Kind::Text => self.texts(is_new).len() + 1,
             Kind::Word(words) | Kind::Overrun(words) => words.len().max(1),
             Kind::IntegerOrWord(words) => 2 * words.len().max(self.numbers.len()),
-            Kind::Integer | Kind::Cpus => self.numbers.len(),
+            Kind::Integer => self.numbers.len(),
             Kind::CpuList => 5,
             Kind::Duration | Kind::Durations | Kind::Segments => self.spans.len(),
             _ => 2,
@@ -339,18 +353,21 @@ impl Names {
         let span = || text(&self.spans[turn % self.spans.len()]);
         let word = |words: &[&str]| words.get(turn % words.len().max(1)).map(|word| text(word));
         Some(match kind {
-            Kind::Text if is_new => {
-                self.free.get(turn % (self.free.len() + 1)).map_or_else(|| text("?"), |name| text(name))
-            }
             Kind::Text => {
-                self.all.get(turn % (self.all.len() + 1)).map_or_else(|| text("?"), |name| text(name))
+                let names = self.texts(is_new);
+                names.get(turn % (names.len() + 1)).map_or_else(|| text("?"), |name| text(name))
             }
             Kind::Texts if is_odd => list(self.all.iter().map(|name| text(name)).collect()),
             Kind::Texts => list(Vec::new()),
             Kind::Duration => span(),
             Kind::Durations | Kind::Segments => list((0..=turn % 2).map(|_| span()).collect()),
             Kind::DurationLists => list(vec![list(vec![span()])]),
-            Kind::Integer | Kind::Cpus => integer(turn),
+            Kind::Integer => integer(turn),
+            // One alone, with which an item need not say it, or all that items say.
+            Kind::Cpus if is_odd && !self.cpus.is_empty() => {
+                list(self.cpus.iter().map(|&cpu| Value::Integer(Some(cpu))).collect())
+            }
+            Kind::Cpus => Value::Integer(Some(1)),
             Kind::Decimal | Kind::Spin => Value::Decimal(if is_odd { "0.9" } else { "0.1" }.to_owned()),
             Kind::CpuList if turn % 5 == 4 => {
                 list(self.cpus.iter().map(|&cpu| Value::Integer(Some(cpu))).collect())

@@ -3,9 +3,13 @@
 use super::keys::{CLUSTER, SCHEDULER, WINDOW};
 use super::reader::Reader;
 use super::server::{KEYS_OF_KINDS, has_unread_tasks, keys_of, names_of_tasks};
+use super::suggest::is_slip_of;
 use super::tree::{Node, Table, Value};
 use crate::{Cluster, CpuId, Order, Platform, Priority, Server, ServerKind, TimeTable, Window, path};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Of names that no task has, so many are held against the tasks.
+const MOST_STRANGERS: usize = 64;
 
 /// What a `[[scheduler]]` is.
 pub(super) enum Scheduler {
@@ -29,12 +33,19 @@ pub(super) struct Named<'t> {
     cpus: BTreeMap<&'t str, CpuId>,
     /// Whether the tasks of some cluster cannot be read.
     has_open_cluster: bool,
+    /// What clusters call tasks that are not there: one of those that are may be meant.
+    strangers: BTreeSet<&'t str>,
     /// Schedulers that order by a time table.
     tables: BTreeSet<&'t str>,
 }
 
 impl<'t> Named<'t> {
-    pub(super) fn of(servers: &'t [Node], schedulers: &'t [Node], clusters: &'t [Node]) -> Named<'t> {
+    pub(super) fn of(
+        tasks: &'t [Node],
+        servers: &'t [Node],
+        schedulers: &'t [Node],
+        clusters: &'t [Node],
+    ) -> Named<'t> {
         let mut named = Named::default();
         for table in servers.iter().filter_map(as_table) {
             named.soft.extend(names_of_tasks(table));
@@ -56,6 +67,14 @@ impl<'t> Named<'t> {
             named.tasks.extend(names_of_tasks(table));
             named.cluster(table);
         }
+        let there: BTreeSet<&str> = tasks.iter().map(super::name_of).collect();
+        named.strangers = named
+            .clusters
+            .keys()
+            .copied()
+            .filter(|name| !there.contains(name))
+            .take(MOST_STRANGERS)
+            .collect();
         named.cpus = inherited_cpus(schedulers);
         named
     }
@@ -79,9 +98,9 @@ impl<'t> Named<'t> {
         self.soft.contains(task)
     }
 
-    /// Whether a task may stand below several processors, since not all that do can be read.
-    pub(super) fn may_be_of_a_cluster(&self) -> bool {
-        self.has_open_cluster
+    /// Whether a task may stand below several processors, since not all that do can be read, or one is called nearly the same.
+    pub(super) fn may_be_of_a_cluster(&self, task: &str) -> bool {
+        self.has_open_cluster || self.strangers.iter().any(|name| is_slip_of(name, task))
     }
 
     /// The processor that the model gives a task of a cluster.

@@ -51,7 +51,7 @@ impl Reader {
         });
         let cpu = match named.cluster_cpu(written) {
             Some(cpu) => self.no_cpu(table, path).map(|()| cpu),
-            None if table.get("cpu").is_none() && named.may_be_of_a_cluster() => {
+            None if table.get("cpu").is_none() && named.may_be_of_a_cluster(written) => {
                 self.may_be_missing(&path::join(path, "cpu"));
                 None
             }

@@ -14,6 +14,7 @@ pub use purpose::{Purpose, Remedy, Suitability};
 use crate::machine::MachineKey;
 use horolog_sys::Error;
 use horolog_sys::machine::{architecture, kernel_release, kernel_version, read, tick_hz};
+use horolog_time::Span;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -44,6 +45,13 @@ pub struct Fact {
     pub needed_for: &'static str,
     /// What to do where it is missing; null where nothing is missing.
     pub remedy: Option<String>,
+}
+
+/// A time that the kernel gives as a number of units, as `950 ms`; a text that is none stays as it is.
+fn in_words(number: &str, unit_ns: u64, unit: &str) -> String {
+    let number = number.trim();
+    let span = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_ns)).map(Span::from_ns);
+    span.map_or_else(|| format!("{number} {unit}"), |span| span.to_string())
 }
 
 impl Fact {
@@ -182,6 +190,14 @@ fn command_line(key: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_of_the_kernel_has_the_unit_that_fits() {
+        assert_eq!(in_words("950000\n", 1_000, "us"), "950 ms");
+        assert_eq!(in_words("1500", 1, "ns"), "1.5 us");
+        assert_eq!(in_words("18446744073709552", 1_000, "us"), "18446744073709552 us", "beyond 64 bits");
+        assert_eq!(in_words("max", 1_000, "us"), "max us");
+    }
 
     #[test]
     fn every_fact_has_a_name_of_its_own_and_a_reason() {

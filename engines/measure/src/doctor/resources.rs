@@ -55,8 +55,7 @@ fn mounts(kind: &str) -> Result<Vec<(String, String)>, horolog_sys::Error> {
 
 fn cgroup_v2() -> Fact {
     const NAME: &str = "cgroup-v2";
-    const FOR: &str =
-        "reserves of CPU (cpu.max), disk (io.max) and isolated cpusets for groups of ordinary tasks";
+    const FOR: &str = "exclusive cpusets, in which SCHED_DEADLINE threads may be pinned; no verb makes one";
     let places = match mounts("cgroup2") {
         Ok(places) => places,
         Err(error) => return Fact::new(NAME, FOR, State::Unknown, error.what()),
@@ -93,7 +92,7 @@ fn cgroup_v2() -> Fact {
 fn cgroup_v1() -> Fact {
     const NAME: &str = "cgroup-v1";
     const FOR: &str =
-        "cpu.rt_runtime_us for groups of real-time tasks, exclusive cpusets, blkio limits on older systems";
+        "SCHED_FIFO in this process's group (cpu.rt_runtime_us), and exclusive cpusets on older systems";
     let places = match mounts("cgroup") {
         Ok(places) => places,
         Err(error) => return Fact::new(NAME, FOR, State::Unknown, error.what()),

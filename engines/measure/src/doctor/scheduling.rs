@@ -1,6 +1,6 @@
 //! Scheduling classes, their privileges, and what the kernel holds back.
 
-use super::{Fact, State, command_line};
+use super::{Fact, State, command_line, in_words};
 use horolog_sys::deadline::period_limits;
 use horolog_sys::fixed_priority::{PRIVILEGE_REMEDY, may_use_fifo};
 use horolog_sys::kernel_fs::KernelFs;
@@ -76,7 +76,7 @@ fn deadline() -> Fact {
     });
     Fact::tried(
         "sched-deadline",
-        "the optional SCHED_DEADLINE back end; CPU reserves of the resource kernel",
+        "the optional SCHED_DEADLINE back end; the reserves of `horolog reserve`",
         outcome,
     )
 }
@@ -97,7 +97,11 @@ fn throttling() -> Fact {
         NAME,
         FOR,
         State::Limited,
-        format!("real-time threads get at most {runtime} us in {period} us of a CPU while others want it"),
+        format!(
+            "real-time threads get at most {} in {} of a CPU while others want it",
+            in_words(&runtime, 1_000, "us"),
+            in_words(&period, 1_000, "us")
+        ),
     )
     .remedy(
         "keep the load of real-time tasks below that share, or `sysctl kernel.sched_rt_runtime_us=-1` (the fair server \
@@ -126,11 +130,11 @@ fn fair_server() -> Fact {
         .and_then(|runtime| Ok((runtime, debugfs.read("sched/fair_server/cpu0/period")?)));
     match values {
         Ok((runtime, period)) if runtime.trim() == "0" => {
-            Fact::new(NAME, FOR, State::Yes, format!("off on cpu 0 (0 in {} ns)", period.trim()))
+            Fact::new(NAME, FOR, State::Yes, format!("off on cpu 0 (0 in {})", in_words(&period, 1, "ns")))
         }
         Ok((runtime, period)) => {
-            let share =
-                format!("ordinary tasks are sure of {} ns in {} ns on cpu 0", runtime.trim(), period.trim());
+            let (runtime, period) = (in_words(&runtime, 1, "ns"), in_words(&period, 1, "ns"));
+            let share = format!("ordinary tasks are sure of {runtime} in {period} on cpu 0");
             Fact::new(NAME, FOR, State::Limited, share).remedy(
                 "keep the load of real-time tasks below the rest, or write 0 into \
                  /sys/kernel/debug/sched/fair_server/cpu*/runtime",

@@ -1,6 +1,6 @@
 //! Clocks, the tick, frequency and idle states, and the hypervisor.
 
-use super::{Fact, State, cpuinfo};
+use super::{Fact, State, cpuinfo, in_words};
 use horolog_sys::Error;
 use horolog_sys::cpu_list::online_cpus;
 use horolog_sys::machine::{architecture, may_use_dma_latency, names_in, read, tick_hz, timer_resolution_ns};
@@ -150,7 +150,10 @@ fn idle_states() -> Fact {
             format!("the kernel shows no idle states (driver {driver})"),
         );
     }
-    let shown: Vec<String> = states.iter().map(|(name, latency)| format!("{name} in {latency} us")).collect();
+    let shown: Vec<String> = states
+        .iter()
+        .map(|(name, latency)| format!("{name} in {}", in_words(&latency.to_string(), 1_000, "us")))
+        .collect();
     let is_deep = states.iter().any(|(_, latency)| *latency > SHALLOW_US);
     let state = if is_deep { State::Limited } else { State::Yes };
     Fact::new(NAME, FOR, state, format!("cpu 0 wakes from {}", shown.join(", ")))
@@ -213,7 +216,7 @@ fn stolen_time() -> Fact {
     let share = uptime.filter(|seconds| *seconds > 0.0).map_or_else(String::new, |seconds| {
         format!(", {:.2} % of its time", worst.1 as f64 / 1e9 / seconds * 100.0)
     });
-    let detail = format!("cpu {} lost {} since boot{share}", worst.0, Span::from_ns(worst.1));
+    let detail = format!("cpu {} lost {} since boot{share}", worst.0, Span::from_ns(worst.1).rounded());
     Fact::new(NAME, FOR, State::Limited, detail)
         .remedy("have the host pin and reserve the virtual CPUs, or measure on bare metal")
 }

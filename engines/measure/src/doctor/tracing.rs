@@ -95,7 +95,7 @@ fn bpf() -> Fact {
     let outcome = may_use_bpf().map(|()| {
         format!("a tracepoint program loads (tried); {types} type information; unprivileged_bpf_disabled {unprivileged}")
     });
-    Fact::tried("bpf", "budget enforcement and network reserves inside the kernel", outcome)
+    Fact::tried("bpf", "nothing of horolog yet; other tools of this machine", outcome)
 }
 
 fn lockdown() -> Fact {
@@ -104,7 +104,7 @@ fn lockdown() -> Fact {
     match read("/sys/kernel/security/lockdown") {
         Ok(modes) if modes.contains("[none]") => Fact::new(NAME, FOR, State::Yes, "none"),
         Ok(modes) => Fact::new(NAME, FOR, State::Limited, modes)
-            .remedy("boot without lockdown= (and without secure boot); horolog infers what it cannot read"),
+            .remedy("boot without lockdown= (and without secure boot); what cannot be read is inferred"),
         Err(error) if error.errno() == Some(2) => {
             Fact::new(NAME, FOR, State::Unknown, "securityfs is not mounted, so the mode is not shown")
                 .remedy("`mount -t securityfs securityfs /sys/kernel/security`")

@@ -63,7 +63,9 @@ const NOTED: usize = 7;
 const SENDER: usize = 8;
 /// Where the thread's stack begins: its lowest address.
 const STACK_LOW: usize = 9;
-const FRAMES: usize = 10;
+/// How many processes that the thread forked have crashed, times 256, and the last one's signal.
+const FORKED: usize = 10;
+const FRAMES: usize = 11;
 
 const ITSELF: u64 = u64::MAX;
 /// In place of a signal: the thread called `exit`.
@@ -107,6 +109,19 @@ impl Cell {
             ITSELF => About::Nothing,
             sender => About::Sender(sender as u32 - 1),
         }
+    }
+
+    /// How many processes that the thread has forked crashed in its code, and the last one's signal.
+    #[must_use]
+    pub fn crashed_forks(&self) -> Option<(u64, i32)> {
+        let word = self.words[FORKED].load(Ordering::Acquire);
+        (word > 0).then_some((word >> 8, (word & 0xff) as i32))
+    }
+
+    /// Inside a handler, in a process that the thread has forked.
+    fn note_crashed_fork(&self, signal: i32) {
+        let next = |word: u64| Some(((word >> 8) + 1) << 8 | u64::from(signal as u8));
+        let _ = self.words[FORKED].fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
     }
 
     /// The addresses that the thread was executing when it crashed or was asked, the innermost first; `None` while they are not there.
@@ -340,7 +355,11 @@ impl Drop for Watch {
 
 /// The handler: only loads and stores of atomics and system calls that are async-signal-safe.
 extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let forked = own_cell().filter(|_| !is_own_process());
     let Some(cell) = own_cell().filter(|_| is_own_process()) else {
+        if let Some(cell) = forked {
+            cell.note_crashed_fork(signal);
+        }
         // Not a thread of ours, or one of a process that it forked: the default action, when the instruction is tried again.
         // SAFETY: both calls are async-signal-safe.
         unsafe {

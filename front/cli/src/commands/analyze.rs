@@ -1,9 +1,9 @@
 //! `horolog analyze`.
 
-use super::{partition, spin_priority};
+use super::{partition, several, spin_priority};
 use crate::arguments::{AnalyzeArguments, FileArguments};
 use crate::colour::{self, Tone};
-use crate::failure::{self, Done, Failure, Verdict};
+use crate::failure::{Done, Failure};
 use crate::output::outln;
 use crate::results::{Judged, Results};
 use crate::{costs, input, output, progress};
@@ -18,14 +18,6 @@ use serde::Serialize;
 use std::path::Path;
 
 pub(crate) fn run(words: &AnalyzeArguments) -> Done {
-    let files: Vec<FileArguments> = words.files.each().collect();
-    input::once(&words.files.files)?;
-    let mut results = Results::new(&words.format, files.len());
-    if let [file] = files.as_slice() {
-        let closing = one(file, words, &mut results)?;
-        results.finish()?;
-        return Ok(Verdict::closed(closing));
-    }
     let of_one = [
         ("--certificate", words.certificate.is_some()),
         ("--counterexample", words.counterexample.is_some()),
@@ -34,35 +26,8 @@ pub(crate) fn run(words: &AnalyzeArguments) -> Done {
         ("--choose-spin-priority", words.choose_spin_priority),
         ("--partition", words.partition.partition.is_some()),
     ];
-    if let Some((option, _)) = of_one.into_iter().find(|(_, is_given)| *is_given) {
-        return Err(Failure::usage(format_args!("{option} takes one file, and there are {}", files.len())));
-    }
-    several(&files, words, results)
-}
-
-/// Each file by itself, with the exit status of the worst one.
-fn several(files: &[FileArguments], words: &AnalyzeArguments, mut results: Results) -> Done {
-    let mut ends: Vec<(String, u8)> = Vec::new();
-    for file in files {
-        let name = input::name(&file.file);
-        results.begin(&name);
-        let status = match one(file, words, &mut results) {
-            Ok(closing) => {
-                output::flush();
-                failure::say_closing(Some(&name), &closing);
-                closing.exit
-            }
-            Err(failure) => {
-                output::flush();
-                results.refuse(&name, &failure)?;
-                failure.say();
-                failure.status()
-            }
-        };
-        ends.push((name, status));
-    }
-    results.finish()?;
-    Ok(Verdict::of_files(&ends))
+    let results = Results::new(&words.format, words.files.files.len());
+    several::each(&words.files, &of_one, results, |file, results| one(file, words, results))
 }
 
 /// One file: its result is told, its verdict comes back.

@@ -68,8 +68,10 @@ fn run_one(
     let activity = progress::Activity::start(title);
     let done = run(&mut |done, of, what| activity.now(&format!("{what} ({done} of {of})")));
     drop(activity);
-    let report = done.map_err(|error| {
-        if error.is_not_permitted() { Failure::not_permitted(error) } else { Failure::bad_input(error) }
+    let report = done.map_err(|error| match error.diagnostics() {
+        Some(found) => Failure::diagnostics(found.clone()),
+        None if error.is_not_permitted() => Failure::not_permitted(error),
+        None => Failure::bad_input(error),
     })?;
     if let Some(folder) = &options.out {
         save(&folder.join(format!("{}.json", file_name(&report.id))), &report)?;

@@ -21,6 +21,7 @@ pub(crate) mod run;
 mod run_locks;
 pub(crate) mod serve;
 pub(crate) mod sets;
+mod several;
 pub(crate) mod simulate;
 mod spin_priority;
 pub(crate) mod trace;

@@ -1,8 +1,9 @@
 //! `horolog simulate`.
 
-use crate::arguments::{Delay, Execution, SimulateArguments};
-use crate::failure::{Done, Failure, Verdict};
-use crate::results::{Judged, tell};
+use super::several;
+use crate::arguments::{Delay, Execution, FileArguments, SimulateArguments};
+use crate::failure::{Done, Failure};
+use crate::results::{Judged, Results};
 use crate::{costs, input, output, progress};
 use horolog_analysis::resolve;
 use horolog_closed_loop::verdict::{Answer, Closing, Ended, Evidence, Question};
@@ -15,13 +16,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub(crate) fn run(words: &SimulateArguments) -> Done {
-    let (system, file) = input::system(&words.file)?;
+    let of_one = [("--trace", words.trace.is_some()), ("--replay", words.replay.is_some())];
+    let results = Results::new(&words.format, words.files.files.len());
+    several::each(&words.files, &of_one, results, |file, results| one(file, words, results))
+}
+
+/// One file: its result is told, its verdict comes back.
+fn one(file: &FileArguments, words: &SimulateArguments, results: &mut Results) -> Result<Closing, Failure> {
+    let (system, file) = input::system(file)?;
     let (system, source_of_costs) =
         costs::filled_on_request(&system, &words.machine, "a simulation has no machine")?;
     costs::say(&source_of_costs);
     let system = resolve(&system).map_err(Failure::bad_input)?;
     if let Some(pattern) = &words.replay {
-        return replay(&system, &file, pattern, words);
+        return replay(&system, &file, pattern, words, results);
     }
     let horizon = match (words.horizon, words.jobs) {
         (Some(span), _) => Horizon::Time(span),
@@ -61,8 +69,8 @@ pub(crate) fn run(words: &SimulateArguments) -> Done {
     };
     let closing = Closing::of(&evidence, &asked);
     let judged = Judged { source: &file, result: &outcome, closing: &closing, attempts: &[] };
-    tell(&words.format, &judged, || output::outcome(&outcome))?;
-    Ok(Verdict::closed(closing))
+    results.add(&judged, || output::outcome(&outcome))?;
+    Ok(closing)
 }
 
 fn delay(word: Delay) -> DelayChoice {
@@ -109,14 +117,20 @@ fn path(system: &System, words: &[String]) -> Result<PathChoice, Failure> {
 }
 
 /// Runs a release pattern; it holds where its witness does what the pattern promised.
-fn replay(system: &System, file: &Source, path: &Path, words: &SimulateArguments) -> Done {
+fn replay(
+    system: &System,
+    file: &Source,
+    path: &Path,
+    words: &SimulateArguments,
+    results: &mut Results,
+) -> Result<Closing, Failure> {
     let remedy = "write it with `horolog analyze FILE --counterexample OUT`, and leave it as it is";
     let pattern: ReleasePattern = input::json(path, remedy)?;
     let run = replayed_run(system, &pattern, words.trace.as_deref()).map_err(Failure::from)?;
     let closing = closing_of_replay(system, &pattern, &run);
     let judged = Judged { source: file, result: &run.outcome, closing: &closing, attempts: &[] };
-    tell(&words.format, &judged, || output::outcome(&run.outcome))?;
-    Ok(Verdict::closed(closing))
+    results.add(&judged, || output::outcome(&run.outcome))?;
+    Ok(closing)
 }
 
 /// A pattern's witness decides; without one all hard tasks do.

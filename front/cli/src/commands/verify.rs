@@ -11,7 +11,6 @@ use horolog_closed_loop::{
     counterexample_beside, is_own_trace, is_simulated, override_bounds, prove, verify_foreign, verify_trace,
 };
 use horolog_verify::{ProcessorVerification, Verdict, Verification};
-use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 pub(crate) fn run(words: &VerifyArguments) -> Done {
@@ -21,20 +20,16 @@ pub(crate) fn run(words: &VerifyArguments) -> Done {
         ));
     }
     let (system, file) = input::system(&words.file)?;
-    // Held open: what came through the standard input has no other name.
-    let held = input::is_standard(&words.trace).then(input::standard_in_a_file).transpose()?;
-    let trace = match &held {
-        Some(held) => PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd())),
-        None => words.trace.clone(),
+    let trace = input::TraceFile::of(&words.trace)?;
+    let counterexample = match trace.is_standard() {
+        true => PathBuf::from("trace.counterexample.json"),
+        false => counterexample_beside(trace.path()),
     };
-    let counterexample = match &held {
-        Some(_) => PathBuf::from("trace.counterexample.json"),
-        None => counterexample_beside(&trace),
-    };
+    let trace = trace.path();
     let overrides = override_bounds(&system, &words.bound_overrides).map_err(Failure::from)?;
-    let is_own = is_own_trace(&trace).map_err(Failure::from)?;
+    let is_own = is_own_trace(trace).map_err(Failure::from)?;
     // A simulation charges what its file says; only a machine has costs of its own.
-    let (system, source) = if is_own && is_simulated(&trace).map_err(Failure::from)? {
+    let (system, source) = if is_own && is_simulated(trace).map_err(Failure::from)? {
         costs::filled_on_request(&system, &words.machine, "the trace is a simulation's")?
     } else {
         costs::filled(&system, &words.machine)?
@@ -42,9 +37,9 @@ pub(crate) fn run(words: &VerifyArguments) -> Done {
     costs::say(&source);
     let proof = prove(&system, source).map_err(Failure::from)?;
     let found = if is_own {
-        verify_trace(&proof, &trace, overrides, &counterexample)
+        verify_trace(&proof, trace, overrides, &counterexample)
     } else {
-        verify_foreign(&proof, &trace, &words.mapping, overrides, &counterexample)
+        verify_foreign(&proof, trace, &words.mapping, overrides, &counterexample)
     };
     let found = found.map_err(Failure::from)?;
     let words_of_costs = proof.costs.in_words();

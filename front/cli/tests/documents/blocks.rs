@@ -248,7 +248,9 @@ impl Reading<'_> {
             Ok(value) => value,
             Err(error) => return self.finding(block, &format!("is not JSON: {error}")),
         };
-        let Some(command) = block.value("of") else { return };
+        let Some(command) = block.value("of") else {
+            return self.finding(block, "no command gives it: say one, `of=\"COMMAND\"`");
+        };
         let said = self.shop.run(&format!("exec 2>/dev/null\n{command}"), &[]);
         match serde_json::from_str::<Value>(&said.text) {
             Err(error) => self.finding(block, &format!("{command}: {error}\n{}", said.text)),

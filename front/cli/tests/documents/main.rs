@@ -8,7 +8,7 @@
 //! | `console` | each `$ ` line is run; what it prints is what is below it, `[..]` and `...` left open; its status is `exit=N`, else that of its closing line, 2 for an error, else 0 |
 //! | `sh` | run by bash, which ends at the first failure; with `file=NAME` only saved |
 //! | `toml` | `horolog check` accepts it, with `refused` refuses it; `base=NAME`: in the place that `bases/NAME.toml` leaves |
-//! | `json` | is JSON; `of="COMMAND"`: each of its keys is in what the command prints |
+//! | `json` | each of its keys is in what the command prints that is named behind it, `of="COMMAND"`; longer ones lie in `json/` |
 //! | `c`, `rust` | `file=NAME`: the C compiles; `from=FILE`: its lines are in that file, which is built by other tests |
 //! | any, with `file=NAME` | is saved for the blocks below; the sentence before it names the file; `append=NAME`: added to it |
 //! | `text` | nothing; the reason is behind it |
@@ -25,4 +25,5 @@ mod figures;
 mod generated;
 mod names;
 mod page;
+mod said;
 mod workshop;

@@ -3,6 +3,7 @@
 use super::bad;
 use super::filter::filter;
 use crate::failure::{Done, Failure, Verdict};
+use crate::input::TraceFile;
 use crate::output::outln;
 use crate::progress;
 use crate::trace_arguments::{ConvertArguments, ConvertTarget};
@@ -10,6 +11,7 @@ use horolog_closed_loop::{TraceFormat, convert_trace};
 use horolog_trace::file::Reader;
 
 pub(super) fn run(words: &ConvertArguments) -> Done {
+    let trace = TraceFile::of(&words.trace)?;
     let format = match words.to {
         Some(ConvertTarget::Perfetto) => TraceFormat::Perfetto,
         Some(ConvertTarget::PerfettoCompressed) => TraceFormat::PerfettoCompressed,
@@ -23,10 +25,10 @@ pub(super) fn run(words: &ConvertArguments) -> Done {
         })?,
     };
     // A file that is no trace is found before the output is made and anything is said.
-    let header = Reader::open(&words.trace).map_err(|error| bad(&error))?.header().clone();
+    let header = Reader::open(trace.path()).map_err(|error| bad(&error))?.header().clone();
     let filter = filter(&words.filter, &header)?;
     let activity = progress::Activity::start("converting");
-    let converted = convert_trace(&words.trace, &words.out, format, &filter).map_err(Failure::from)?;
+    let converted = convert_trace(trace.path(), &words.out, format, &filter).map_err(Failure::from)?;
     drop(activity);
     outln!("{}: {} records, events lost: {}", words.out.display(), converted.records, converted.lost);
     if converted.out_of_order > 0 {

@@ -1,6 +1,7 @@
 //! `horolog trace diff`.
 
 use crate::failure::{Done, Failure, Verdict};
+use crate::input::{self, TraceFile};
 use crate::output;
 use crate::output::outln;
 use crate::results::{Point, Points, Standing, tell_points};
@@ -12,7 +13,9 @@ use horolog_time::Span;
 use horolog_trace::diff::Diff;
 
 pub(super) fn run(words: &DiffArguments) -> Done {
-    let found = trace_diff(&words.left, &words.right, words.tolerance).map_err(Failure::from)?;
+    input::once(&[words.left.clone(), words.right.clone()])?;
+    let (left, right) = (TraceFile::of(&words.left)?, TraceFile::of(&words.right)?);
+    let found = trace_diff(left.path(), right.path(), words.tolerance).map_err(Failure::from)?;
     let (standing, closing) = closing(&found);
     let about = "trace diff";
     let all = Points { about, result: &found, standing, closing: &closing, points: points(&found, standing) };

@@ -4,6 +4,7 @@ use super::show::losses;
 use crate::arguments::Format;
 use crate::commands::run::stop_on_interrupt;
 use crate::failure::{Done, Failure, Verdict};
+use crate::input::{self, TraceFile};
 use crate::output::outln;
 use crate::trace_arguments::{LocksArguments, NestingChoice};
 use crate::{output, progress};
@@ -44,14 +45,15 @@ pub(crate) fn run(arguments: &LocksArguments) -> Done {
 }
 
 fn recorded(trace: &Path, options: SectionOptions) -> Result<NamedStudy, Failure> {
-    let mut reader = Reader::open(trace).map_err(Failure::bad_input)?;
+    let file = TraceFile::of(trace)?;
+    let mut reader = Reader::open(file.path()).map_err(Failure::bad_input)?;
     let activity = progress::Activity::start("reading");
     let named = from_trace(&mut reader, options, |records| activity.now(&format!("{records} records")));
     drop(activity);
     if named.study.counts.events == 0 && named.damage.is_none() {
         return Err(Failure::bad_input(format_args!(
             "error: {}: no lock events among {} records; record them with `horolog trace record --locks -- COMMAND`",
-            trace.display(),
+            input::name(trace),
             named.other_records
         )));
     }

@@ -3,6 +3,7 @@
 use super::bad;
 use super::filter::filter;
 use crate::failure::{Done, Verdict};
+use crate::input::TraceFile;
 use crate::output::outln;
 use crate::trace_arguments::ShowArguments;
 use crate::{output, progress};
@@ -12,7 +13,8 @@ use horolog_trace::show::{Names, SystemNames, line_with};
 use std::collections::BTreeMap;
 
 pub(super) fn run(words: &ShowArguments) -> Done {
-    let mut reader = Reader::open(&words.trace).map_err(|error| bad(&error))?;
+    let trace = TraceFile::of(&words.trace)?;
+    let mut reader = Reader::open(trace.path()).map_err(|error| bad(&error))?;
     let header = reader.header().clone();
     let mut filter = filter(&words.filter, &header)?;
     if let Some(to) = words.to {

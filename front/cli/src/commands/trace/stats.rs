@@ -5,6 +5,7 @@ use super::filter::filter;
 use super::show::losses;
 use crate::arguments::Format;
 use crate::failure::{Done, Failure, Verdict};
+use crate::input::TraceFile;
 use crate::output::outln;
 use crate::trace_arguments::StatsArguments;
 use crate::{output, progress};
@@ -15,10 +16,11 @@ use horolog_trace::user_statistics::{ArgumentSummary, EventSummary, PairSummary,
 use horolog_trace::{Bin, Distribution};
 
 pub(super) fn run(words: &StatsArguments) -> Done {
-    let header = Reader::open(&words.trace).map_err(|error| bad(&error))?.header().clone();
+    let trace = TraceFile::of(&words.trace)?;
+    let header = Reader::open(trace.path()).map_err(|error| bad(&error))?.header().clone();
     let filter = filter(&words.filter, &header)?;
     let activity = progress::Activity::start("reading");
-    let counts = trace_statistics(&words.trace, &filter, &words.pair).map_err(Failure::from)?;
+    let counts = trace_statistics(trace.path(), &filter, &words.pair).map_err(Failure::from)?;
     drop(activity);
     let users = counts.users.summary(&counts.threads);
     for name in words.pair.iter().flat_map(|(from, to)| [from, to]) {
