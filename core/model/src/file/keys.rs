@@ -466,6 +466,7 @@ pub const RESOURCE: Section = Section {
             "\"finish\"",
             "What happens where a budget ends while a job below it holds the resource.",
         ),
+        key("cpu", Kind::Integer, "", "The CPU on which its sections execute, under `dpcp`."),
     ],
 };
 

@@ -18,7 +18,8 @@ impl Verifier {
 
     /// Whether sections of a resource may end on another processor than their job's.
     pub(crate) fn may_end_elsewhere(&self, place: usize) -> bool {
-        self.resources.all[place].protocol.helps()
+        let protocol = self.resources.all[place].protocol;
+        protocol.helps() || protocol.is_remote()
     }
 
     /// What a job holds with which it may go on elsewhere.
@@ -47,7 +48,7 @@ impl Verifier {
         (place != home && is_helped).then_some(place)
     }
 
-    /// Whether a record tells of no choice: a job goes on elsewhere, or one that waits gives its place to that one.
+    /// Whether a record tells of no choice: a job goes on elsewhere, its section executes on the processor of its resource, or one that waits gives its place to that one.
     pub(crate) fn is_of_help(&self, record: &Record) -> bool {
         let task = record.task as usize;
         let waits = || {
@@ -55,7 +56,7 @@ impl Verifier {
             record.kind == Kind::Preempt
                 && spinning.is_some_and(|spinning| self.resources.all[spinning.place].protocol.helps())
         };
-        self.place_away(record, task).is_some() || waits()
+        self.place_away(record, task).is_some() || waits() || self.is_of_agent(record, task)
     }
 
     /// Who has a processor by its own order: the job in whose place another one goes on.
