@@ -621,17 +621,6 @@ impl Verifier {
         self.waits(record, task, cpu);
     }
 
-    /// The job of a task is suspended from now on.
-    fn waits(&mut self, record: &Record, task: usize, cpu: usize) {
-        let Some(job) = self.head(record, task) else { return };
-        let state = std::mem::replace(&mut job.state, State::Suspended);
-        job.stretch_from = None;
-        if state != State::Running {
-            self.misfit(record, state);
-        }
-        self.leave_processor(task, cpu);
-    }
-
     /// The oldest job of `task` has ended: what it holds goes with it.
     pub(crate) fn let_go(&mut self, task: usize, job: u64) {
         self.resources.spinning[task] = None;

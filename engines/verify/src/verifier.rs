@@ -214,8 +214,7 @@ impl Verifier {
             self.judge_latches(time);
         }
         if time > self.now {
-            self.check_helping();
-            self.pass_elsewhere(time);
+            self.check_places(time);
         }
         self.now = self.now.max(time);
         if !self.decisions.is_empty() {
@@ -532,8 +531,7 @@ impl Verifier {
     #[must_use]
     pub fn finish(mut self, end: u64, damage: Option<Damage>, mut notes: Vec<String>) -> Verification {
         if end > self.now {
-            self.check_helping();
-            self.pass_elsewhere(end);
+            self.check_places(end);
         }
         self.now = self.now.max(end);
         for cpu in 0..self.cpus.len() {

@@ -5,6 +5,7 @@
 
 use super::{Holder, Waiting};
 use crate::again::plan::What;
+use crate::job::State;
 use crate::verifier::Verifier;
 use horolog_model::System;
 use horolog_time::Span;
@@ -165,6 +166,11 @@ impl Verifier {
             && self.places_on(cpu).any(is_there)
     }
 
+    /// Whether sections of a task execute on a processor.
+    pub(crate) fn executes_sections_on(&self, task: usize, cpu: u32) -> bool {
+        self.places_on(cpu).any(|place| self.resources.all[place].users.contains(&task))
+    }
+
     /// Such a record.
     pub(crate) fn agent_record(&mut self, record: &Record, task: usize) {
         let cpu = u32::from(record.cpu);
@@ -227,6 +233,17 @@ impl Verifier {
         let executed = job.executed.saturating_add(time);
         job.executed =
             if is_exact { executed } else { executed.min(before.saturating_add(most)).max(job.executed) };
+    }
+
+    /// The job of a task is suspended from now on.
+    pub(super) fn waits(&mut self, record: &Record, task: usize, cpu: usize) {
+        let Some(job) = self.head(record, task) else { return };
+        let state = std::mem::replace(&mut job.state, State::Suspended);
+        job.stretch_from = None;
+        if state != State::Running {
+            self.misfit(record, state);
+        }
+        self.leave_processor(task, cpu);
     }
 
     /// A job asks for a resource on whose processor its section executes: it is suspended until that has ended.

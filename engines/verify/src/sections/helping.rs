@@ -69,8 +69,14 @@ impl Verifier {
         }
     }
 
+    /// Before time passes until `until`: sections execute where they belong.
+    pub(crate) fn check_places(&mut self, until: u64) {
+        self.check_helping();
+        self.pass_elsewhere(until);
+    }
+
     /// Before time passes: whoever is kept from its own processor goes on in the place of the first that waits and has its own.
-    pub(crate) fn check_helping(&mut self) {
+    fn check_helping(&mut self) {
         for place in 0..self.resources.all.len() {
             let resource = &self.resources.all[place];
             if !resource.protocol.helps() || resource.is_told || !self.model.simulated {
