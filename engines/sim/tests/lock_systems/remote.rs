@@ -44,11 +44,12 @@ fn begin(case: &Case, tasks: &mut [State], cpu: usize, now: u64, events: &mut Ve
     let is_here = |state: &State| state.asked.is_some_and(|(resource, ..)| case.places[resource] == cpu);
     let held = tasks.iter().filter(|state| is_here(state)).filter_map(|state| state.asked).filter(|it| it.2);
     let highest = held.map(|(resource, ..)| case.ceiling(resource)).max().unwrap_or(i64::MIN);
-    let waiting = (0..tasks.len()).filter(|&task| is_here(&tasks[task]) && !tasks[task].asked.unwrap().2);
+    let waiting =
+        (0..tasks.len()).filter(|&task| is_here(&tasks[task]) && !tasks[task].asked.is_some_and(|it| it.2));
     let first = waiting
         .max_by_key(|&task| (case.tasks[task].priority, std::cmp::Reverse(tasks[task].asked.map(|it| it.1))));
     if let Some(first) = first.filter(|&first| case.tasks[first].priority > highest) {
-        tasks[first].asked.as_mut().unwrap().2 = true;
+        tasks[first].asked.as_mut().expect("it asked").2 = true;
         events.push((now, first, Kind::Lock));
     }
 }
