@@ -38,6 +38,9 @@ pub enum Protocol {
     /// A spin lock across processors, first in, first out: who waits or holds has the local ceiling of its processor, more important tasks preempt it, and
     /// a holder that is preempted goes on in the place of a job that spins (the multiprocessor resource sharing protocol).
     Mrsp,
+    /// Across processors: a section executes on the processor of its resource, at the resource's ceiling there, and its job is suspended on its own
+    /// processor meanwhile (the distributed priority ceiling protocol).
+    Dpcp,
 }
 
 /// Whether a section changes what its resource guards.
@@ -91,6 +94,8 @@ pub struct Resource {
     pub protocol: Protocol,
     /// What happens where a budget ends inside a section.
     pub at_exhaustion: AtExhaustion,
+    /// The processor on which its sections execute, under [`Protocol::Dpcp`]; `None`: that of each job.
+    pub cpu: Option<CpuId>,
 }
 
 /// A stretch of a task's execution in which its jobs hold a resource.
@@ -164,7 +169,7 @@ pub(crate) fn spin_ceiling(tasks: &[Task], resources: &[Resource], cpu: CpuId) -
 
 impl Protocol {
     /// The words of the system file.
-    pub const WORDS: [&'static str; 12] = [
+    pub const WORDS: [&'static str; 13] = [
         "ceiling",
         "msrp",
         "fslm",
@@ -177,9 +182,10 @@ impl Protocol {
         "task-fair",
         "phase-fair",
         "mrsp",
+        "dpcp",
     ];
 
-    const ALL: [Protocol; 12] = [
+    const ALL: [Protocol; 13] = [
         Self::Ceiling,
         Self::Msrp,
         Self::Fslm,
@@ -192,6 +198,7 @@ impl Protocol {
         Self::TaskFair,
         Self::PhaseFair,
         Self::Mrsp,
+        Self::Dpcp,
     ];
 
     /// Whether it serialises jobs of several processors.
@@ -221,7 +228,13 @@ impl Protocol {
     /// Whether jobs of several processors are suspended while they wait for it, and have a boosted priority while they hold it.
     #[must_use]
     pub const fn boosts(self) -> bool {
-        matches!(self, Self::Mpcp | Self::FmlpPlus)
+        matches!(self, Self::Mpcp | Self::FmlpPlus | Self::Dpcp)
+    }
+
+    /// Whether its sections execute on the processor of the resource, and not on those of their jobs.
+    #[must_use]
+    pub const fn is_remote(self) -> bool {
+        matches!(self, Self::Dpcp)
     }
 
     /// Whether a job that does not get it is suspended, as a rule: others run meanwhile.
@@ -259,6 +272,7 @@ impl Protocol {
             Self::TaskFair => "task-fair",
             Self::PhaseFair => "phase-fair",
             Self::Mrsp => "mrsp",
+            Self::Dpcp => "dpcp",
         }
     }
 

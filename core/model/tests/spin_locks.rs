@@ -1,6 +1,6 @@
 //! Spin locks across processors: what the file says and what is refused, to the unit (decision 0018).
 
-use horolog_model::{Priority, SpinLevel, System, file};
+use horolog_model::{CpuId, Priority, SpinLevel, System, file};
 
 /// Two CPUs, and on CPU 0 `low` (priority 2), `mid` (5) and `high` (8); `mid` and `far` on CPU 1 use the map.
 const FILE: &str = r#"
@@ -152,4 +152,32 @@ fn what_helped_sections_need_is_told() {
     refused(&rigid, &[], "this job cannot be preempted anywhere");
     let spun = format!("{text}[[spin_priority]]\ncpu = 0\npriority = \"highest\"\n");
     refused(&spun, &[], "no resource has the protocol `fslm`");
+}
+
+/// The CPU of a resource of `dpcp` is its own, and no other resource has one.
+#[test]
+fn sections_elsewhere_need_a_cpu_of_their_own() {
+    let text = |cpu: &str, protocol: &str, more: &str| {
+        format!(
+            "[system]\nname = \"s\"\n[platform]\ncpus = 3\n[[resource]]\nname = \"map\"\nprotocol = \"{protocol}\"\n{cpu}\
+             [[task]]\nname = \"t\"\ncpu = 0\npriority = 1\nperiod = \"10 ms\"\nwcet = \"2 ms\"\n{more}\
+             [[task.section]]\nresource = \"map\"\nfrom = \"0 ms\"\nlength = \"1 ms\"\n"
+        )
+    };
+    let system = read(&text("cpu = 2\n", "dpcp", ""), &[]).expect("it is right");
+    assert_eq!(system.resources()[0].cpu, Some(CpuId(2)));
+    assert_eq!(read(&file::print(&system), &[]).as_ref(), Ok(&system));
+    let refused = |text: String, words: &[&str]| {
+        let error = read(&text, &[]).expect_err("it is wrong");
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+    };
+    refused(
+        text("", "dpcp", ""),
+        &["the sections of `map` execute on the CPU of the resource, and it names none"],
+    );
+    refused(text("cpu = 3\n", "dpcp", ""), &["CPU 3 is not among the platform's CPUs"]);
+    refused(text("cpu = 0\n", "dpcp", ""), &["CPU 0 has the task `t`", "name a CPU without tasks"]);
+    refused(text("cpu = 2\n", "mpcp", ""), &["sections of `mpcp` execute on the CPUs of their tasks"]);
+    let rigid = "preemption = \"non-preemptive\"\n";
+    refused(text("cpu = 2\n", "dpcp", rigid), &["a section of `dpcp` executes on another processor"]);
 }

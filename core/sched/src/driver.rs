@@ -34,8 +34,8 @@ pub struct Driver {
     asks_for_modes: bool,
     /// Whether processors hand locks to each other, so that nothing is known of one alone.
     crosses: bool,
-    /// Whether sections may go on on other processors than their jobs'.
-    helps: bool,
+    /// Whether sections may execute on other processors than their jobs'.
+    moves: bool,
     /// What is still to be told of the last change; `None` where there is one mode alone.
     mode_notes: Option<Box<ModeNotes>>,
 }
@@ -63,8 +63,8 @@ impl Driver {
         let here: Vec<ProcessorIndex> = pumps.iter().map(|pump| pump.processor).collect();
         let (asks_for_modes, mode_notes) = (machine.asks_for_modes(), ModeNotes::of(&machine, &here));
         let (modes, has_timers) = (ModeRequests::new(system), pumps.iter().any(|pump| pump.has_timers));
-        let (crosses, helps) = (machine.hands_on(), machine.helps());
-        Driver { machine, pumps, groups, modes, has_timers, asks_for_modes, crosses, helps, mode_notes }
+        let (crosses, moves) = (machine.hands_on(), machine.moves_sections());
+        Driver { machine, pumps, groups, modes, has_timers, asks_for_modes, crosses, moves, mode_notes }
     }
 
     /// The machine, to look at.
@@ -249,7 +249,7 @@ impl Driver {
                 pump.ends_here::<_, TIMERS>(&mut self.machine, &mut world, now)?;
             }
         }
-        if self.helps {
+        if self.moves {
             self.deliver_ends::<W, TIMERS>(worlds, now)?;
         }
         if self.crosses {
@@ -273,7 +273,7 @@ impl Driver {
             pump.is_chosen_here::<_, TIMERS>(&mut self.machine, &mut world, now);
             goes_on &= world.goes_on(now);
         }
-        if self.helps {
+        if self.moves {
             worlds.place_sections(now);
             self.ask_when_next(worlds);
         }
@@ -313,8 +313,10 @@ impl Driver {
             if !std::mem::replace(&mut pump.is_in_round, true) {
                 pump.ends_here::<_, TIMERS>(machine, &mut worlds.one(place), now)?;
             }
-            let told = Tell { machine, pump, now }.lock(grant.task, grant.resource);
-            debug_assert_eq!(told, Ok(true));
+            if !machine.executes_elsewhere(grant.resource) {
+                let told = Tell { machine, pump, now }.lock(grant.task, grant.resource);
+                debug_assert_eq!(told, Ok(true));
+            }
             worlds.one(place).granted(now, grant);
         }
         Ok(())

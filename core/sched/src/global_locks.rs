@@ -5,7 +5,7 @@
 //! what leaves it: the resource has passed to the job that has waited longest, on whatever processor that is. Jobs that read may hold a
 //! resource together (decision 0023).
 
-use horolog_model::{Priority, Protocol, System, TaskId};
+use horolog_model::{CpuId, Priority, Protocol, System, TaskId};
 use std::collections::VecDeque;
 
 /// A resource has passed to a job that waited for it.
@@ -25,6 +25,18 @@ pub struct GlobalLocks {
     queues: Vec<Queue>,
     /// By task.
     priorities: Vec<i64>,
+    /// The processors on which sections of others execute.
+    agents: Vec<Agents>,
+}
+
+/// The sections that execute on the processor of their resources (decision 0026), each at the ceiling of its resource.
+#[derive(Clone, Debug)]
+struct Agents {
+    cpu: CpuId,
+    /// Those that have begun: each has a higher ceiling than those before it. The last one executes.
+    begun: Vec<(Grant, i64)>,
+    /// Those that have not, the most important first; of equals the one that came first.
+    waiting: Vec<Grant>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -38,6 +50,8 @@ struct Queue {
     holders: usize,
     /// By task, whether its jobs only read; empty where no job does.
     readers: Box<[bool]>,
+    /// Where its sections execute on a processor of its own: the place of that one among `agents`, and its ceiling.
+    remote: Option<(usize, i64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,15 +100,35 @@ impl Queue {
     }
 }
 
+impl Agents {
+    /// Whether a section of this importance may begin: it is above the ceilings of all that have begun.
+    fn may_begin(&self, priority: i64) -> bool {
+        self.begun.last().is_none_or(|&(_, ceiling)| priority > ceiling)
+    }
+}
+
 impl GlobalLocks {
     /// Those of a system; nobody holds anything.
     #[must_use]
     pub fn new(system: &System) -> GlobalLocks {
         let uses =
             |task: &horolog_model::Task, name: &str| task.sections.iter().any(|it| it.resource == name);
+        let priority = |task: &horolog_model::Task| task.priority.map_or(i64::MIN, Priority::number);
+        let mut agents: Vec<Agents> = Vec::new();
         let queue = |resource: &horolog_model::Resource| {
             let is_global = resource.protocol.is_global();
-            let users = system.tasks().iter().filter(|task| is_global && uses(task, &resource.name)).count();
+            let users = system.tasks().iter().filter(|task| is_global && uses(task, &resource.name));
+            let ceiling = users.clone().map(priority).max().unwrap_or(i64::MIN);
+            let users = users.count();
+            let remote = resource.cpu.filter(|_| resource.protocol.is_remote()).map(|cpu| {
+                let known = agents.iter().position(|it| it.cpu == cpu).unwrap_or_else(|| {
+                    let most = system.tasks().len();
+                    let (begun, waiting) = (Vec::with_capacity(most), Vec::with_capacity(most));
+                    agents.push(Agents { cpu, begun, waiting });
+                    agents.len() - 1
+                });
+                (known, ceiling)
+            });
             let order = match resource.protocol {
                 Protocol::Mpcp => QueueOrder::ByPriority,
                 Protocol::PhaseFair => QueueOrder::PhaseFair,
@@ -111,12 +145,13 @@ impl GlobalLocks {
                 line: VecDeque::with_capacity(users),
                 holders: 0,
                 readers: readers.unwrap_or_default(),
+                remote,
             }
         };
-        let priority = |task: &horolog_model::Task| task.priority.map_or(i64::MIN, Priority::number);
         GlobalLocks {
             queues: system.resources().iter().map(queue).collect(),
             priorities: system.tasks().iter().map(priority).collect(),
+            agents,
         }
     }
 
@@ -139,10 +174,34 @@ impl GlobalLocks {
         self.queues.get(resource as usize).into_iter().flat_map(|queue| queue.line.iter().map(|it| it.task))
     }
 
+    /// Whether sections of a resource execute on its own processor, and their jobs are suspended until they have ended.
+    #[inline]
+    #[must_use]
+    pub fn is_remote(&self, resource: u32) -> bool {
+        self.queues.get(resource as usize).is_some_and(|queue| queue.remote.is_some())
+    }
+
+    /// The processors on which sections of other processors' jobs execute, and whose executes on each now.
+    pub fn remote(&self) -> impl Iterator<Item = (CpuId, Option<TaskId>)> + '_ {
+        self.agents.iter().map(|agents| (agents.cpu, agents.begun.last().map(|(grant, _)| grant.task)))
+    }
+
     /// The job of a task asks for a resource: whether it has it. Else it waits behind all others, or behind those that are no less important.
     pub fn request(&mut self, resource: u32, task: TaskId) -> bool {
         let priorities = &self.priorities;
         let Some(queue) = self.queues.get_mut(resource as usize) else { return false };
+        if let Some((place, ceiling)) = queue.remote {
+            let (agents, own) = (&mut self.agents[place], priorities[task.index()]);
+            let (grant, may_begin) = (Grant { task, resource }, agents.may_begin(own));
+            if may_begin {
+                agents.begun.push((grant, ceiling));
+            } else {
+                let behind =
+                    agents.waiting.iter().take_while(|it| priorities[it.task.index()] >= own).count();
+                agents.waiting.insert(behind, grant);
+            }
+            return may_begin;
+        }
         let reads = queue.readers.get(task.index()).is_some_and(|&reads| reads);
         let place = queue.place_of(Request { task, reads }, priorities);
         queue.line.insert(place, Request { task, reads });
@@ -154,6 +213,9 @@ impl GlobalLocks {
     /// The job of a task lets go of a resource; `grant` is told who has it since then, in the order of the line.
     pub fn release(&mut self, resource: u32, task: TaskId, mut grant: impl FnMut(Grant)) {
         let Some(queue) = self.queues.get_mut(resource as usize) else { return };
+        if let Some((place, _)) = queue.remote {
+            return self.end_section(place, Grant { task, resource }, grant);
+        }
         let own = queue.line.iter().take(queue.holders).position(|it| it.task == task);
         let Some(own) = own else { return };
         queue.line.remove(own);
@@ -161,6 +223,21 @@ impl GlobalLocks {
         queue.holders = now;
         for request in queue.line.range(before - 1..now) {
             grant(Grant { task: request.task, resource });
+        }
+    }
+
+    /// A section on the processor of its resource has ended; the most important that waits begins where it is above the ceilings of those that go on.
+    fn end_section(&mut self, place: usize, ended: Grant, mut grant: impl FnMut(Grant)) {
+        let Self { agents, queues, priorities } = self;
+        let agents = &mut agents[place];
+        let Some(own) = agents.begun.iter().position(|(it, _)| *it == ended) else { return };
+        let _ = agents.begun.remove(own);
+        let Some(&next) = agents.waiting.first() else { return };
+        if agents.may_begin(priorities[next.task.index()]) {
+            let _ = agents.waiting.remove(0);
+            let ceiling = queues[next.resource as usize].remote.map_or(i64::MIN, |(_, ceiling)| ceiling);
+            agents.begun.push((next, ceiling));
+            grant(next);
         }
     }
 }

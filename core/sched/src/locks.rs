@@ -74,6 +74,8 @@ pub(crate) enum Boost {
     ByCeiling(Box<[u64]>),
     /// Who has asked first.
     ByRequest,
+    /// None here: the section executes on the processor of its resource, and its job is suspended from its request to its unlock.
+    Elsewhere,
 }
 
 /// A job is ready again, to ask for the resource that it waited for.
@@ -197,6 +199,10 @@ impl Machine {
 
     /// The job of a task has a resource that processors hand to each other: at once, or since it was granted what it is suspended for.
     fn take_boosting(&mut self, task: TaskId, resource: u32, now: Instant) -> Result<(), Rejected> {
+        if self.executes_elsewhere(resource) {
+            // It is held elsewhere: here its job is suspended.
+            return Err(Rejected::Unknown);
+        }
         let (leaf, lock) = (&mut self.leaves[task.index()], &self.locks.resources[resource as usize]);
         if lock.holder != NONE {
             return Err(Rejected::Held);
@@ -216,6 +222,13 @@ impl Machine {
         }
         self.take_resource(task, resource, now);
         Ok(())
+    }
+
+    /// Whether sections of a resource execute on its own processor.
+    #[must_use]
+    pub fn executes_elsewhere(&self, resource: u32) -> bool {
+        let lock = self.locks.resources.get(resource as usize);
+        lock.is_some_and(|lock| matches!(lock.boost, Some(Boost::Elsewhere)))
     }
 
     /// The job of a task waits for a lock that processors hand to each other. It spins, at the priority at which jobs do that for it, or it
@@ -249,6 +262,9 @@ impl Machine {
     /// The job of a task unlocks a resource. Who waited and may have its resource now is ready, and asks for it once it is chosen.
     pub(crate) fn unlock(&mut self, task: TaskId, resource: u32, now: Instant) -> Result<(), Rejected> {
         self.leaves.get(task.index()).ok_or(Rejected::Unknown)?;
+        if self.executes_elsewhere(resource) {
+            return self.comes_home(task, resource, now);
+        }
         let lock = self.locks.resources.get_mut(resource as usize).ok_or(Rejected::Unknown)?;
         let leaf = &mut self.leaves[task.index()];
         if lock.holder != task.0 && leaf.shares != resource {
@@ -266,6 +282,16 @@ impl Machine {
         }
         self.propagate(node, now);
         self.wake_those_who_wait(task, resource, now)
+    }
+
+    /// The section of a task's job has ended on the processor of its resource: the job is ready here.
+    fn comes_home(&mut self, task: TaskId, resource: u32, now: Instant) -> Result<(), Rejected> {
+        self.locks.woken.clear();
+        if self.leaves[task.index()].waits_for != resource {
+            return Err(Rejected::NotHeld);
+        }
+        self.waits_no_more(task);
+        self.wake(task, now)
     }
 
     /// Makes those ready who waited, and may have their resource now that this one is free.
@@ -626,6 +652,7 @@ impl Machine {
                 Some((rank << BITS_OF_WAITS) + leaf.wait)
             }
             Some(Boost::ByRequest) => Some(leaf.wait),
+            Some(Boost::Elsewhere) => None,
             None => lock.keeps.then_some(BEFORE_ALL),
         };
         let held = self.locks.resources.iter().filter(|lock| lock.holder == entity);
@@ -643,9 +670,12 @@ impl Machine {
         self.locks.resources.iter().any(|lock| lock.spins.is_some() || lock.boost.is_some())
     }
 
-    /// Whether a job that holds some resource and is preempted goes on in the place of one that spins for it, on another processor.
-    pub(crate) fn helps(&self) -> bool {
-        self.locks.resources.iter().any(|lock| lock.spins == Some(Spins::AtCeiling))
+    /// Whether sections may execute on another processor than their job's: in the place of one that spins, or on that of the resource.
+    pub(crate) fn moves_sections(&self) -> bool {
+        let moves = |lock: &Resource| {
+            lock.spins == Some(Spins::AtCeiling) || matches!(lock.boost, Some(Boost::Elsewhere))
+        };
+        self.locks.resources.iter().any(moves)
     }
 
     /// The processor that a task belongs to.

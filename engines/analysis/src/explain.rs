@@ -38,6 +38,12 @@ pub enum TermKind {
     LockWait,
     /// Until a resource that another processor has handed over is noticed.
     HandOver,
+    /// A section of a less important task that has begun on the processor of a resource, and that one of this task cannot preempt there.
+    BlockingElsewhere,
+    /// Sections of jobs of another task, as important or more, on the processor of a resource.
+    SectionsElsewhere,
+    /// Context switches, interrupts, measured loads and what locking costs on the processor of a resource.
+    CostsElsewhere,
     /// Sections of a less important task whose priority is boosted while it holds a resource.
     BlockingBoosted,
     /// A section of a less important task on a spin lock; of one that spins above this task with the wait for it.
@@ -432,6 +438,21 @@ impl fmt::Display for Term {
                     f,
                     "until {count} hand-over{plural} of another processor {} noticed",
                     if count == 1 { "is" } else { "are" }
+                )
+            }
+            TermKind::BlockingElsewhere => {
+                write!(
+                    f,
+                    "{count} section{plural} of `{who}`, less important, begun on the CPU of `{resource}`"
+                )
+            }
+            TermKind::SectionsElsewhere => {
+                write!(f, "sections of {count} job{plural} of `{who}` on the CPU of `{resource}`")
+            }
+            TermKind::CostsElsewhere => {
+                write!(
+                    f,
+                    "switches, interrupts and loads on the CPU of `{resource}`, for {count} section{plural}"
                 )
             }
             TermKind::BlockingBoosted => {

@@ -115,7 +115,8 @@ fn spins_at(system: &System, cpu: CpuId, resource: usize) -> SpinsAt {
         | Protocol::Mpcp
         | Protocol::FmlpPlus
         | Protocol::TaskFair
-        | Protocol::PhaseFair => None,
+        | Protocol::PhaseFair
+        | Protocol::Dpcp => None,
     };
     priority.map_or(SpinsAt::Highest, SpinsAt::Priority)
 }

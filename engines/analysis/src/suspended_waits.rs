@@ -34,6 +34,7 @@
 //! the rules of `raj90` and `brandenburg11`; suspensions of others as jitter: `chen19`.
 
 mod answers;
+mod remote;
 
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask, LONGEST_NS};
@@ -109,6 +110,8 @@ pub(crate) fn bounds<'a>(system: &'a System, options: &Options) -> Result<Option
 #[derive(Clone, Copy, Debug)]
 struct Request {
     resource: usize,
+    /// The place among [`Waits::agents`] of the processor on which it executes; `None`: its task's.
+    agent: Option<usize>,
     /// With what locking costs, ns.
     length: u64,
     /// From when the job has the resource until it lets go, and the next one notices; `None`: no bound.
@@ -124,8 +127,10 @@ struct Member {
     priority: Priority,
     separation: u64,
     jitter: u64,
-    /// With context switches and locking, ns.
+    /// What a job executes on its own processor, with context switches and locking, ns.
     wcet: u64,
+    /// What it executes on those of its resources, ns.
+    away: u64,
     /// What locking costs a job, ns.
     locking: u64,
     requests: Vec<Request>,
@@ -171,7 +176,10 @@ struct Part {
 pub(crate) struct Waits<'a> {
     system: &'a System,
     cpus: Vec<CpuModel>,
-    by_importance: bool,
+    /// That of all these resources.
+    rule: Protocol,
+    /// The processors that execute sections alone, with what delays them there.
+    agents: Vec<(CpuId, Delays)>,
     latency: u64,
     /// The most important first.
     members: Vec<Member>,
@@ -191,7 +199,8 @@ impl<'a> Waits<'a> {
             .collect::<Result<Vec<_>, AnalysisError>>()?;
         let mut waits = Waits {
             system,
-            by_importance: system.first_boosting().is_some_and(|it| it.protocol == Protocol::Mpcp),
+            rule: system.first_boosting().map_or(Protocol::Mpcp, |it| it.protocol),
+            agents: remote::agents(system)?,
             latency: system.platform().release_latency_bound().as_ns(),
             members: Vec::new(),
             users: BTreeMap::new(),
@@ -199,7 +208,9 @@ impl<'a> Waits<'a> {
             cpus,
         };
         waits.add_members()?;
-        waits.find_ends_of_sections(&numbers)?;
+        if waits.rule != Protocol::Dpcp {
+            waits.find_ends_of_sections(&numbers)?;
+        }
         waits.find_local_blocking();
         waits.solve(options);
         Ok(waits)
@@ -214,17 +225,23 @@ impl<'a> Waits<'a> {
                 let ArrivalCurve::Periodic { separation, jitter } = task.arrival else { continue };
                 let asked = task.sections.iter().filter(|held| held.protocol.boosts());
                 let request = |held: &crate::cpu_model::Held| {
-                    let length = held.length.checked_add(cost).filter(|&ns| ns <= LONGEST_NS)?;
-                    Some(Request { resource: held.resource, length, held: None })
+                    let cpu = self.system.resources()[held.resource].cpu;
+                    let agent = cpu.and_then(|cpu| self.agents.iter().position(|agent| agent.0 == cpu));
+                    let noticed = if agent.is_some() { self.latency } else { 0 };
+                    let length = held.length.checked_add(cost)?.checked_add(noticed);
+                    let length = length.filter(|&ns| ns <= LONGEST_NS)?;
+                    Some(Request { resource: held.resource, agent, length, held: None })
                 };
                 let requests: Option<Vec<Request>> = asked.map(request).collect();
                 let requests = requests.ok_or_else(|| too_long(task))?;
                 let locking = cost.saturating_mul(requests.len() as u64);
                 let wcet = task.wcet.checked_add(locking).filter(|&ns| ns <= LONGEST_NS);
                 let wcet = wcet.ok_or_else(|| too_long(task))?;
+                let away = remote::executed_elsewhere(self.system, task);
                 let longest = requests.iter().map(|request| request.length).max().unwrap_or(0);
                 let priority = priority_of(task)?;
                 let bound = Ok(jitter.saturating_add(wcet));
+                let wcet = wcet.saturating_sub(away);
                 self.members.push(Member {
                     cpu,
                     place,
@@ -232,6 +249,7 @@ impl<'a> Waits<'a> {
                     separation,
                     jitter,
                     wcet,
+                    away,
                     locking,
                     requests,
                     longest,
@@ -267,7 +285,7 @@ impl<'a> Waits<'a> {
             let totals: BTreeMap<usize, u64> =
                 ahead.iter().map(|(&resource, times)| (resource, sum(times))).collect();
             for &number in &self.local[cpu] {
-                for Request { resource, length, held } in &mut self.members[number].requests {
+                for Request { resource, length, held, .. } in &mut self.members[number].requests {
                     let own = ahead[resource].get(&number).copied().unwrap_or(0);
                     let busy = length.saturating_add(totals[resource].saturating_sub(own));
                     let end = Some(busy).filter(|&ns| ns <= LONGEST_NS).and_then(|ns| delays.longest(ns));
@@ -287,7 +305,7 @@ impl<'a> Waits<'a> {
             let requests = self.members[number].requests.iter();
             let others = requests.filter(|other| {
                 other.resource != resource
-                    && (!self.by_importance || self.ceiling(cpu, other.resource) >= own)
+                    && (self.rule != Protocol::Mpcp || self.ceiling(cpu, other.resource) >= own)
             });
             Some((number, others.map(|other| other.length).max()?.saturating_add(both)))
         };
@@ -374,8 +392,13 @@ impl<'a> Waits<'a> {
             }
         };
         self.jobs(TermKind::OwnWork, number, 1, &mut add);
-        self.waits_of(number, x, effort, &mut add)?;
-        add(TermKind::HandOver, None, None, requests, self.latency);
+        match self.rule {
+            Protocol::Dpcp => self.sections_elsewhere(number, x, effort, &mut add)?,
+            _ => self.waits_of(number, x, effort, &mut add)?,
+        }
+        // Under DPCP each section begins and ends by one.
+        let hand_overs = if self.rule == Protocol::Dpcp { 2 } else { 1 } * requests;
+        add(TermKind::HandOver, None, None, hand_overs, self.latency);
         if let Some((who, resource, length)) = member.local {
             add(TermKind::BlockingSection, Some(who), Some(resource), requests + 1, length);
         }
@@ -385,6 +408,10 @@ impl<'a> Waits<'a> {
             *effort = effort.checked_sub(1).ok_or(Gap::Effort)?;
             let one = &self.members[other];
             if one.priority.number() < own {
+                if self.rule == Protocol::Dpcp {
+                    // Its sections execute elsewhere.
+                    continue;
+                }
                 let most = (requests + 1).min(self.sections_within(other, x, one.requests.len() as u64));
                 add(TermKind::BlockingBoosted, Some(other), None, most, one.longest);
                 let switches = if one.requests.is_empty() { 0 } else { 2 * most };
@@ -415,7 +442,8 @@ impl<'a> Waits<'a> {
     fn jobs(&self, kind: TermKind, number: usize, count: u64, add: Add<'_>) {
         let member = &self.members[number];
         let task = &self.cpus[member.cpu].tasks[member.place];
-        add(kind, Some(number), None, count, task.bare_wcet);
+        let away = if kind == TermKind::OwnWork { 0 } else { member.away };
+        add(kind, Some(number), None, count, task.bare_wcet - away);
         add(TermKind::Locking, Some(number), None, count, member.locking);
         let switches = count.saturating_mul(2 * task.turns());
         add(TermKind::ContextSwitches, None, None, switches, self.cpus[member.cpu].context_switch);
@@ -444,8 +472,11 @@ impl<'a> Waits<'a> {
             if asked == 0 {
                 continue;
             }
-            let wait =
-                if self.by_importance { self.wait_by_importance(number, resource, effort)? } else { 0 };
+            let wait = if self.rule == Protocol::Mpcp {
+                self.wait_by_importance(number, resource, effort)?
+            } else {
+                0
+            };
             // Less important users keep it from a request as its holder alone.
             let (mut below, mut longest_below) = (0_u64, None);
             for &other in users.iter().filter(|&&other| other != number) {
@@ -454,10 +485,10 @@ impl<'a> Waits<'a> {
                 let (count, sum, longest) = held.ok_or(Gap::Section)?;
                 let within = self.sections_within(other, x, count);
                 let priority = self.members[other].priority.number();
-                if self.by_importance && priority < own {
+                if self.rule == Protocol::Mpcp && priority < own {
                     below = below.saturating_add(within);
                     longest_below = longest_below.max(Some((longest, Reverse(other))));
-                } else if self.by_importance && priority > own {
+                } else if self.rule == Protocol::Mpcp && priority > own {
                     let response = self.members[other].bound.map_err(|_| Gap::RestsOn(other))?;
                     let in_waits = self.jobs_within(other, wait, response).saturating_mul(asked);
                     let jobs = in_waits.min(self.jobs_within(other, x, response));

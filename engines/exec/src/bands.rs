@@ -11,6 +11,7 @@
 //! | [`TASKS_LEAST`] to [`TASKS_MOST`] | tasks that the kernel schedules (shadow), one band a distinct priority |
 //! | [`RUN`] | the one task that the machine wants to run (authoritative) |
 //! | [`WAIT`] | tasks that the machine preempted |
+//! | [`TASKS_LEAST`] to below [`RUN`] | on a processor that executes sections alone: these, one band a distinct ceiling |
 //! | [`DEMOTED`] | jobs that overran and were demoted |
 //!
 //! Kernel threads at FIFO 99 (migration, watchdog) stay above everything.

@@ -38,6 +38,7 @@ mod processes;
 mod queued_locks;
 mod random;
 mod reckon;
+mod remote_sections;
 mod reservation;
 mod result;
 mod ring;

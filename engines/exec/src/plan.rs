@@ -3,6 +3,7 @@
 use crate::bands::{self, OutOfBands};
 use crate::drivers;
 use crate::options::{Backend, NonPreemptiveVariant};
+use crate::remote_sections::RemoteSections;
 use crate::reservation;
 use crate::spin_locks::SpinLocks;
 use crate::{ExecError, RunOptions};
@@ -285,6 +286,7 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
             "use `protocol = \"msrp\"` or `\"fslm\"`, or simulate the system",
         ));
     }
+    RemoteSections::check(system).map_err(|too| out_of_bands(CpuId(too.cpu), too.out))?;
     let acts = |task: &&Task| matches!(task.overrun, OverrunPolicy::Demote | OverrunPolicy::Stop);
     if let Some(task) = system.tasks().iter().find(|task| acts(task) && !task.sections.is_empty()) {
         return Err(ExecError::at(

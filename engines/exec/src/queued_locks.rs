@@ -9,6 +9,7 @@
 //! whoever comes with an instant that is not after the last one of a resource has to come again with a later one.
 
 use crate::modes::kick;
+use crate::remote_sections::RemoteSections;
 use horolog_model::{System, TaskId};
 use horolog_sched::{GlobalLocks, Grant};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -31,6 +32,8 @@ pub(crate) struct QueuedLocks {
     home: Vec<usize>,
     boxes: Vec<Mailbox>,
     state: Mutex<State>,
+    /// Those whose sections execute on a processor of their own.
+    pub(crate) remote: RemoteSections,
 }
 
 /// What other processors have for one.
@@ -45,7 +48,9 @@ struct Mailbox {
 #[derive(Debug, Default)]
 struct State {
     queues: GlobalLocks,
-    /// By resource, the last instant at which somebody came.
+    /// By resource, the place in `last` of what it shares its order of requests with: itself, or all whose sections execute on the same processor.
+    order_of: Vec<usize>,
+    /// The last instant at which somebody came.
     last: Vec<u64>,
     /// By mailbox: what was handed over, and when.
     handed: Vec<Vec<(u64, Grant)>>,
@@ -75,11 +80,13 @@ impl QueuedLocks {
             is_one: system.resources().iter().map(|resource| resource.protocol.boosts()).collect(),
             state: Mutex::new(State {
                 queues: GlobalLocks::new(system),
+                order_of: order_of(system),
                 last: vec![0; system.resources().len()],
                 handed,
             }),
             home,
             boxes,
+            remote: RemoteSections::of(system),
         }
     }
 
@@ -123,13 +130,33 @@ impl QueuedLocks {
         if here == there {
             return Came::Done(Some(grant));
         }
+        self.put_into_box(state, there, now, grant);
+        Came::Done(None)
+    }
+
+    fn put_into_box(&self, mut state: MutexGuard<'_, State>, there: usize, now: u64, grant: Grant) {
         state.handed[there].push((now, grant));
         self.boxes[there].is_full.store(true, Ordering::Release);
         drop(state);
         if let Some(agent) = self.boxes[there].kick.get() {
             kick(agent);
         }
-        Came::Done(None)
+    }
+
+    /// The section of a task's job has ended on the processor of its resource; the next one there may begin.
+    pub(crate) fn end_section(&self, resource: usize, by: TaskId, now: u64) -> Came<()> {
+        let mut state = self.state();
+        if !state.comes(resource, now) {
+            return Came::TooEarly;
+        }
+        state.queues.release(resource as u32, by, |grant| self.remote.begins(grant.task));
+        Came::Done(())
+    }
+
+    /// Tells the own processor of a task that its section has ended elsewhere.
+    pub(crate) fn send_home(&self, resource: usize, task: TaskId, now: u64) {
+        let grant = Grant { task, resource: resource as u32 };
+        self.put_into_box(self.state(), self.home[task.index()], now, grant);
     }
 
     /// What was handed to a job of a processor before `now`, one at a time.
@@ -148,10 +175,18 @@ impl QueuedLocks {
     }
 }
 
+/// Resources whose sections execute on one processor share the order of their requests.
+fn order_of(system: &System) -> Vec<usize> {
+    let all = system.resources();
+    let first = |cpu| all.iter().position(|other| other.cpu == Some(cpu));
+    let of = |(place, it): (usize, &horolog_model::Resource)| it.cpu.and_then(first).unwrap_or(place);
+    all.iter().enumerate().map(of).collect()
+}
+
 impl State {
     /// Somebody comes to a resource; whether after everybody before.
     fn comes(&mut self, resource: usize, now: u64) -> bool {
-        let last = &mut self.last[resource];
+        let last = &mut self.last[self.order_of[resource]];
         let is_after = now > *last;
         *last = now.max(*last);
         is_after

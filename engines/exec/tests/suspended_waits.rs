@@ -141,3 +141,51 @@ fn what_a_job_leaves_locked_is_handed_on() {
     // But for the last ones of the run.
     assert!(left + 6 >= counted.iter().sum::<u64>(), "{left} {counted:?}");
 }
+
+/// Under `dpcp` every section executes on the processor of its resource, one in each resource, one section that began later before one that began earlier.
+#[test]
+fn sections_execute_on_the_processor_of_their_resource() {
+    let Some((first, last)) = two_cpus() else { return };
+    let text = text("dpcp", (first, first))
+        .replace(&format!("cpus = [{first}]"), &format!("cpus = [{first}, {last}]"))
+        .replace("protocol = \"dpcp\"\n", &format!("protocol = \"dpcp\"\ncpu = {last}\n"));
+    let system = read(&text);
+    let counts: [Arc<AtomicU64>; 4] = Default::default();
+    let held: Arc<AtomicU64> = Arc::default();
+    let mut executive = Executive::new(system.clone()).options(RunOptions::for_span(ms(700)));
+    for name in NAMES {
+        let ([sections, elsewhere, beside, home], held) = (counts.clone(), held.clone());
+        executive = executive.body(name, move |job| {
+            for (bit, resource) in [(1, "a"), (2, "b")] {
+                if !job.lock(resource) {
+                    continue;
+                }
+                beside
+                    .fetch_add(u64::from(held.fetch_or(bit, Ordering::SeqCst) & bit != 0), Ordering::Relaxed);
+                for _ in 0..5_000 {
+                    std::hint::spin_loop();
+                }
+                let is_there = horolog_sys::affinity::current_cpu() == Some(last);
+                elsewhere.fetch_add(u64::from(!is_there), Ordering::Relaxed);
+                held.fetch_and(!bit, Ordering::SeqCst);
+                sections.fetch_add(1, Ordering::Relaxed);
+                job.unlock(resource);
+                let is_home = horolog_sys::affinity::current_cpu() == Some(first);
+                home.fetch_add(u64::from(!is_home && !job.is_run_over()), Ordering::Relaxed);
+            }
+        });
+    }
+    let Some(result) = run_bodies_or_skip(executive) else { return };
+    let [sections, elsewhere, beside, away] = counts.map(|count| count.load(Ordering::Relaxed));
+    assert!(sections > 1_000, "{sections} sections");
+    assert_eq!(
+        (elsewhere, beside, away),
+        (0, 0, 0),
+        "{sections} sections: not there, beside another one, not home"
+    );
+    let kinds = |kind: Kind| result.records.iter().filter(|it| it.kind == kind).count() as u64;
+    let of = [Kind::Suspend, Kind::Lock, Kind::Unlock, Kind::Wake].map(kinds);
+    assert!(of.iter().all(|&count| count.abs_diff(sections) <= 12), "{of:?} of {sections}");
+    assert_eq!(kinds(Kind::Lost), 0, "records are lost");
+    assert!(result.records.is_sorted_by_key(|it| it.time), "in the order of their times");
+}

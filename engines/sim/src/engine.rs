@@ -158,15 +158,16 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
         let writers = (0..system.links().len()).map(|link| system.writer_of(link).index());
         writers.chain(watched).for_each(|task| tasks[task].more_from = 0);
         let segments = InSegment::of(system);
+        let globals = GlobalLocks::new(system);
         let release_cost = if platform.tick.is_some() { 0 } else { platform.timer_interrupt_cost().as_ns() };
         let core = Core {
             source,
             sink,
             tasks,
             sections: Sections::of(system),
-            globals: GlobalLocks::new(system),
+            helping: Helping::of(system, &globals, &lanes).map(Box::new),
+            globals,
             grants: VecDeque::with_capacity(system.tasks().len()),
-            helping: Helping::of(system, &lanes).map(Box::new),
             has_sections: system.tasks().iter().any(|task| !task.sections.is_empty()),
             has_segment_budgets: !segments.is_empty(),
             segments,

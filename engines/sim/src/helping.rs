@@ -1,4 +1,4 @@
-//! Sections that go on on another processor than their job's (decision 0024).
+//! Sections that execute on another processor than their job's: that of a job that waits (decision 0024), or that of the resource (decision 0026).
 //!
 //! Where a section executes is a function of what all processors have chosen: at home where its job is chosen there, and else in the place of the first job of
 //! the queue that spins and is chosen on its own processor. So choices are only noted while a round makes them, and carried out together at its end.
@@ -6,8 +6,8 @@
 use crate::engine::Core;
 use crate::lane::{Lane, NEVER, NONE};
 use crate::source::Source;
-use horolog_model::{System, TaskId};
-use horolog_sched::Tell;
+use horolog_model::{CpuId, System, TaskId};
+use horolog_sched::{GlobalLocks, Tell};
 use horolog_trace::{Kind, Sink};
 use std::collections::VecDeque;
 
@@ -16,6 +16,8 @@ use std::collections::VecDeque;
 pub(crate) struct Helping {
     /// The resources whose holders are helped.
     resources: Vec<u32>,
+    /// The places of the processors that execute sections alone, in the order of [`horolog_sched::GlobalLocks::remote`].
+    remote: Vec<usize>,
     /// The place of each task's processor.
     home: Vec<usize>,
     /// The jobs whose sections have ended in this round on another processor.
@@ -24,17 +26,19 @@ pub(crate) struct Helping {
 
 impl Helping {
     /// `None` where every job executes on its own processor.
-    pub(crate) fn of(system: &System, lanes: &[Lane]) -> Option<Helping> {
+    pub(crate) fn of(system: &System, globals: &GlobalLocks, lanes: &[Lane]) -> Option<Helping> {
         let all = (0..).zip(system.resources());
         let resources: Vec<u32> = all.filter(|(_, it)| it.protocol.helps()).map(|(place, _)| place).collect();
-        if resources.is_empty() {
+        let place = |cpu: CpuId| lanes.iter().position(|lane| u32::from(lane.cpu) == cpu.0);
+        let remote: Vec<usize> = globals.remote().filter_map(|(cpu, _)| place(cpu)).collect();
+        if resources.is_empty() && remote.is_empty() {
             return None;
         }
         let mut home = vec![0; system.tasks().len()];
         for lane in lanes {
             lane.tasks.iter().for_each(|&task| home[task as usize] = lane.place);
         }
-        Some(Helping { resources, home, ends: VecDeque::with_capacity(lanes.len()) })
+        Some(Helping { resources, remote, home, ends: VecDeque::with_capacity(lanes.len()) })
     }
 }
 
@@ -84,6 +88,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             if let Some(helper) = line.find(|&waiting| is_chosen(waiting)) {
                 lanes[helping.home[helper.index()]].placed = holder.0;
             }
+        }
+        for (&place, (_, executes)) in helping.remote.iter().zip(self.globals.remote()) {
+            lanes[place].placed = executes.map_or(NONE, |task| task.0);
         }
         // A job leaves one processor before it gets another one.
         for lane in lanes.iter_mut() {

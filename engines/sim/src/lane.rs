@@ -88,8 +88,9 @@ impl Lane {
                 interrupts,
             }
         };
-        // Only processors that have tasks or run those of a cluster: there may be billions of others.
+        // Only processors that have tasks, run those of a cluster, or execute sections: there may be billions of others.
         let mut used: Vec<CpuId> = system.tasks().iter().map(|task| task.cpu).collect();
+        used.extend(system.resources().iter().filter_map(|resource| resource.cpu));
         used.extend(system.clusters().iter().flat_map(|cluster| &cluster.cpus));
         used.sort_unstable();
         used.dedup();

@@ -53,7 +53,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         true
     }
 
-    /// A job asks for a lock across processors: whether it has it, and else it spins or is suspended.
+    /// A job asks for a lock across processors: whether it has it and goes on, and else it spins or is suspended.
     fn take_global(
         &mut self,
         tell: &mut Tell<'_>,
@@ -64,13 +64,14 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     ) -> bool {
         let job = self.tasks[task as usize].oldest;
         let has_it = self.globals.request(resource, TaskId(task));
-        let told = if has_it {
+        let is_remote = self.globals.is_remote(resource);
+        let told = if has_it && !is_remote {
             tell.lock(TaskId(task), resource).map(|_| ())
         } else {
             tell.spin(TaskId(task), resource)
         };
         debug_assert_eq!(told, Ok(()));
-        if has_it {
+        if has_it && !is_remote {
             self.emit(lane, now, Kind::Lock, task, job, resource.into(), 0);
             return true;
         }
@@ -78,8 +79,11 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         // It goes on once it holds the resource.
         run.remaining = self.sections[task as usize].next_stretch();
         if self.globals.suspends(resource) {
-            (lane.running, lane.finish) = (NONE, NEVER);
+            (lane.running, lane.chosen, lane.finish) = (NONE, NONE, NEVER);
             self.emit(lane, now, Kind::Suspend, task, job, resource.into(), OF_RESOURCE);
+            if has_it {
+                self.emit(lane, now, Kind::Lock, task, job, resource.into(), 0);
+            }
         } else {
             run.spins = true;
             lane.spin();
@@ -96,7 +100,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     /// A job of this processor that waits holds the lock from now on.
     pub(crate) fn granted(&mut self, lane: &mut Lane, now: u64, grant: Grant) {
         let task = grant.task.0;
-        if self.globals.suspends(grant.resource) {
+        if self.globals.suspends(grant.resource) && !self.globals.is_remote(grant.resource) {
             let job = self.tasks[task as usize].oldest;
             self.emit(lane, now, Kind::Wake, task, job, grant.resource.into(), OF_RESOURCE);
         }
@@ -118,6 +122,10 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         if self.globals.is_global(resource) {
             let Self { globals, grants, .. } = self;
             globals.release(resource, TaskId(task), |grant| grants.push_back(grant));
+            if self.globals.is_remote(resource) {
+                let job = self.tasks[task as usize].oldest;
+                self.emit(lane, now, Kind::Wake, task, job, value, OF_RESOURCE);
+            }
             return;
         }
         for woken in woken.unwrap_or_default() {

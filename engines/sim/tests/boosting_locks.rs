@@ -2,6 +2,8 @@
 //! simulator.
 
 mod lock_systems;
+#[path = "lock_systems/remote.rs"]
+mod remote;
 
 use horolog_trace::Kind;
 use lock_systems::{Event, Random, Task, draw_tasks, in_order, simulated, text};

@@ -20,7 +20,7 @@ mod telling;
 use crate::costs::Costs;
 use crate::decidable::Source;
 use crate::on_record::{self, Put};
-use crate::recorded::{Recorded, Told, gives, leave, locks, takes, unlock, waits_for_resource};
+use crate::recorded::{Recorded, Told, ends_section, gives, leave, locks, takes, unlock, waits_for_resource};
 use crate::sections::OF_RESOURCE;
 use crate::shadow::{Compared, Stretches};
 use horolog_model::{Companion, CpuId, ModelError, Priority, ServerId, ServerKind, System, TaskId};
@@ -265,7 +265,7 @@ impl Decisions {
                 (recorded.actual, recorded.given_at) = (Some(task), now);
                 tell.choice_is_due();
             }
-            Kind::Unlock => unlock(&mut tell, task, value),
+            Kind::Unlock | Kind::Wake if ends_section(&tell, record) => unlock(&mut tell, task, value),
             _ if waits_for_resource(record) => {}
             Kind::Completion | Kind::Suspend => leave(&mut tell, task, kind),
             Kind::Wake if record.extra != OF_RESOURCE => _ = tell.wake(task),
@@ -283,7 +283,8 @@ impl Decisions {
         let resource = u32::try_from(record.value).ok().filter(|&resource| (resource as usize) < count);
         let (task, Some(resource)) = (TaskId(record.task), resource) else { return };
         let Self { driver, recorded, .. } = self;
-        if driver.machine().is_held_by(resource, task) {
+        let is_elsewhere = record.kind == Kind::Lock && driver.machine().executes_elsewhere(resource);
+        if driver.machine().is_held_by(resource, task) || is_elsewhere {
             return;
         }
         let suspends = driver.machine().is_handed_to_the_suspended(resource);

@@ -108,7 +108,7 @@ impl World for Told<'_> {
             match record.kind {
                 // Whether it has to wait the machine says, once the choice is made.
                 _ if waits_for_resource(record) => {}
-                Kind::Unlock => unlock(tell, task, record.value),
+                Kind::Unlock | Kind::Wake if ends_section(tell, record) => unlock(tell, task, record.value),
                 // Whoever is handed a resource of several processors holds it before the choice of this instant.
                 Kind::Lock => handed(tell, task, record.value),
                 Kind::Completion | Kind::Suspend if self.is_exact && tell.running() != Some(task) => {
@@ -206,6 +206,16 @@ pub(crate) fn unlock(tell: &mut Tell<'_>, task: TaskId, resource: u64) {
         u32::try_from(resource).ok().filter(|&resource| tell.machine().resource_count() > resource as usize);
     if let Some(resource) = known {
         let _ = tell.unlock(task, resource);
+    }
+}
+
+/// Whether a record says that the job's processor has it without a resource from now on: its unlock, and of a section that executes elsewhere its
+/// coming home.
+pub(crate) fn ends_section(tell: &Tell<'_>, record: &Record) -> bool {
+    let resource = u32::try_from(record.value).unwrap_or(u32::MAX);
+    match tell.machine().executes_elsewhere(resource) {
+        true => record.kind == Kind::Wake && record.extra == OF_RESOURCE,
+        false => record.kind == Kind::Unlock,
     }
 }
 

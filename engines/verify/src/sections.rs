@@ -4,6 +4,7 @@
 //! asks again when it is chosen; spin locks go to whoever has waited longest. Under fixed priorities a job may go before others by what it holds, under EDF a
 //! job that has not begun may be kept back by what another one holds. Nothing of the scheduling machine is used.
 
+mod elsewhere;
 mod hand_over;
 mod helping;
 mod readers;
@@ -39,6 +40,8 @@ struct Resource {
     name: String,
     users: Vec<usize>,
     protocol: Protocol,
+    /// The processor on which its sections execute; `None`: that of each job.
+    cpu: Option<u32>,
     /// Whether a holder goes on where its budget ends.
     finishes: bool,
     /// Who holds it: one job, or some that read.
@@ -85,8 +88,10 @@ struct Waiting {
     since: u64,
     /// How many writers had let go of it by then.
     writes: u64,
-    /// Since when it is the job's own, by the rules of readers and writers; [`readers`] says it.
+    /// Since when it is the job's own, by the rules of readers and writers ([`readers`]), or its section may execute elsewhere ([`elsewhere`]).
     granted: Option<u64>,
+    /// Its place among all locks and requests on record.
+    order: u64,
 }
 
 /// How often the present job of a task has come to each of its resources.
@@ -141,8 +146,10 @@ pub(crate) struct Resources {
     spin_priorities: Vec<i64>,
     /// When records were lost last.
     pub(crate) lost_at: Option<u64>,
-    /// How many locks were on record.
+    /// How many locks were on record, and requests for sections elsewhere.
     locks: u64,
+    /// The processors that execute sections alone.
+    agents: Vec<elsewhere::Agents>,
     /// Of each task, how often its present job has come to its resources.
     pub(crate) entries: Vec<Entries>,
     /// Of each task: those of its resources of which the first has a section within one of the second.
@@ -169,6 +176,7 @@ impl Resources {
                 name: resource.name.clone(),
                 users: users.map(|(task, _)| task).collect(),
                 protocol: resource.protocol,
+                cpu: resource.cpu.map(|cpu| cpu.0),
                 finishes: resource.at_exhaustion == AtExhaustion::Finish,
                 holders: Vec::new(),
                 readers: system
@@ -193,6 +201,7 @@ impl Resources {
             spin_priorities: system.tasks().iter().map(|task| spin_priority(system, task.cpu)).collect(),
             lost_at: None,
             locks: 0,
+            agents: elsewhere::agents(system),
             entries,
             within: system.tasks().iter().map(|task| nested(system, task)).collect(),
         }
@@ -281,6 +290,9 @@ impl Verifier {
     pub(crate) fn lock(&mut self, record: &Record, task: usize) {
         let now = self.now;
         let Some(place) = self.resource_of(record, task) else { return };
+        if self.resources.all[place].protocol.is_remote() {
+            return self.begin_elsewhere(record, task, place);
+        }
         let spun = self.resources.spinning[task].take().filter(|spun| spun.place == place);
         self.alone_on_its_processor(record, task, place);
         let already_holds = self.holds_anything(task);
@@ -430,7 +442,13 @@ impl Verifier {
         job.was_lifted = true;
         self.check_choice_at_lock(task);
         let resource = &mut self.resources.all[place];
-        resource.waiting.push_back(Waiting { task, since: now, writes: resource.writes, granted: None });
+        resource.waiting.push_back(Waiting {
+            task,
+            since: now,
+            writes: resource.writes,
+            granted: None,
+            order: 0,
+        });
         self.resources.spinning[task] = Some(Spinning { place, since: now, so_far });
         self.check_nesting(record, task, place);
         self.enter_section(task, place);
@@ -492,6 +510,9 @@ impl Verifier {
         let name = resource.name.clone();
         if let Some(holder) = resource.put_back(task, record.job, self.now) {
             self.hand_on(place);
+            if self.resources.all[place].cpu.is_some() {
+                self.ended_elsewhere(task, place);
+            }
             if record.extra == LEFT_LOCKED {
                 let message =
                     format!("{} job {} ended: resource left locked: {name}", self.name_of(task), record.job);
@@ -565,6 +586,10 @@ impl Verifier {
     /// A job waits for a resource: somebody else has to hold it.
     pub(crate) fn wait_for(&mut self, record: &Record, task: usize, cpu: usize) {
         if let Some(place) = self.resource_of(record, task) {
+            if self.resources.all[place].protocol.is_remote() {
+                self.asks_elsewhere(record, task, place);
+                return self.waits(record, task, cpu);
+            }
             let is_barred = self.is_original(place) && self.bar_of(task).is_some();
             if self.resources.all[place].protocol.boosts() {
                 self.check_wait(record, task, place);
@@ -575,6 +600,7 @@ impl Verifier {
                 since: self.now,
                 writes: resource.writes,
                 granted: None,
+                order: 0,
             });
             let is_held = resource.is_held_by_another(task) || is_barred;
             let is_handed = resource.handed.is_some_and(|other| other != task);
@@ -592,13 +618,7 @@ impl Verifier {
                 self.mark(task, What::Lock(place as u32));
             }
         }
-        let Some(job) = self.head(record, task) else { return };
-        let state = std::mem::replace(&mut job.state, State::Suspended);
-        job.stretch_from = None;
-        if state != State::Running {
-            self.misfit(record, state);
-        }
-        self.leave_processor(task, cpu);
+        self.waits(record, task, cpu);
     }
 
     /// The oldest job of `task` has ended: what it holds goes with it.
@@ -633,7 +653,8 @@ impl Verifier {
                 resource.waiting.iter().map(|waiting| self.model.tasks[waiting.task].priority).max()
             }
             Protocol::OriginalCeiling => self.barred_by(task),
-            Protocol::None => None,
+            // It is held elsewhere.
+            Protocol::None | Protocol::Dpcp => None,
         };
         let lifted = held.filter_map(lifts).fold(own, i64::max);
         match self.resources.spinning[task].map(|spinning| self.resources.all[spinning.place].protocol) {
@@ -709,6 +730,7 @@ impl Verifier {
                 Protocol::TaskFair | Protocol::PhaseFair => self.resources.is_held_by(resource, running),
                 Protocol::Mpcp | Protocol::FmlpPlus => holder == running,
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
+                Protocol::Dpcp => false,
                 // No job below a server holds one.
                 Protocol::Mrsp => false,
             }
@@ -740,7 +762,7 @@ impl Verifier {
                 Protocol::NonPreemptive => is_held,
                 // Under EDF nothing is held by these.
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
-                Protocol::Mpcp | Protocol::FmlpPlus | Protocol::Mrsp => false,
+                Protocol::Mpcp | Protocol::FmlpPlus | Protocol::Mrsp | Protocol::Dpcp => false,
                 // What other processors hold keeps nothing back here; who waits for it does.
                 Protocol::Msrp | Protocol::Fslm | Protocol::TaskFair | Protocol::PhaseFair => {
                     resource.holders.iter().any(|holder| is_beside(holder.task)) || spins(place)

@@ -214,7 +214,7 @@ impl Verifier {
             self.judge_latches(time);
         }
         if time > self.now {
-            self.check_helping();
+            self.check_places(time);
         }
         self.now = self.now.max(time);
         if !self.decisions.is_empty() {
@@ -252,6 +252,9 @@ impl Verifier {
         if task >= self.tasks.len() {
             self.order_finding(record, &format!("it names task {task}, which the system does not have"));
             return;
+        }
+        if self.is_of_agent(record, task) {
+            return self.agent_record(record, task);
         }
         let away = self.place_away(record, task);
         let cpu = away.unwrap_or(self.model.tasks[task].cpu);
@@ -528,7 +531,7 @@ impl Verifier {
     #[must_use]
     pub fn finish(mut self, end: u64, damage: Option<Damage>, mut notes: Vec<String>) -> Verification {
         if end > self.now {
-            self.check_helping();
+            self.check_places(end);
         }
         self.now = self.now.max(end);
         for cpu in 0..self.cpus.len() {

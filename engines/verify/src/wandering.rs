@@ -35,8 +35,11 @@ impl Verifier {
         }
         self.report.apply(Check::Processor);
         let expected = model.cpu;
+        let comes_home = self.executes_sections_on(task, self.model.cpus[cpu]);
         let Some(job) = self.tasks[task].pending.front_mut() else { return };
         let is_under_way = job.started.is_some() && job.state != State::Suspended;
+        // Its section has ended there, and its thread is about to sleep until its own processor chooses it.
+        let is_under_way = is_under_way && !(comes_home && job.state != State::Running);
         if cpu == expected || !is_under_way || std::mem::replace(&mut job.has_wandered, true) {
             return;
         }

@@ -1,5 +1,7 @@
 //! Sections that go on on other processors (decision 0024): what the simulator does is what verification expects; what the protocol does not allow is found.
 
+#[path = "simulated_traces/elsewhere.rs"]
+mod elsewhere;
 mod simulated_traces;
 
 use horolog_model::System;

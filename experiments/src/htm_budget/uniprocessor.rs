@@ -92,6 +92,7 @@ fn system(tasks: &[Task]) -> Result<System, ExperimentError> {
         name: "shared".to_owned(),
         protocol: Protocol::NonPreemptive,
         at_exhaustion: AtExhaustion::Finish,
+        cpu: None,
     };
     let draft = Draft {
         name: "htm-budget".to_owned(),

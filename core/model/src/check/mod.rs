@@ -5,6 +5,7 @@ mod driver;
 mod forest;
 mod link;
 mod mode;
+mod remote;
 mod request;
 mod resource;
 mod scheduler;

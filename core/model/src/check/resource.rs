@@ -69,6 +69,7 @@ impl Checker {
         }
         self.sections_in_modes(forest);
         self.protocols(forest);
+        self.processors_of_sections(forest);
     }
 
     /// One section, beside those that stand before it.

@@ -84,9 +84,19 @@ impl Checker {
             );
         }
         let mut all = task.sections.iter().filter_map(|it| protocol(&it.resource));
-        if all.any(Protocol::helps) && task.preemption != Preemption::Preemptive {
-            let reason = "a section of `mrsp` goes on on another processor where its job is preempted, and this job cannot be preempted anywhere";
-            self.fail(at, reason, "let the task be preemptive, or use `protocol = \"msrp\"`");
+        if let Some(own) = all.find(|own| own.helps() || own.is_remote())
+            && task.preemption != Preemption::Preemptive
+        {
+            let reason = match own.helps() {
+                true => {
+                    "a section of `mrsp` goes on on another processor where its job is preempted, and this job cannot be preempted anywhere"
+                }
+                false => {
+                    "a section of `dpcp` executes on another processor, and this job cannot be preempted anywhere"
+                }
+            };
+            let other = if own.helps() { "msrp" } else { "mpcp" };
+            self.fail(at, reason, format!("let the task be preemptive, or use `protocol = \"{other}\"`"));
         }
         let mut own = task.sections.iter().filter_map(|it| protocol(&it.resource));
         let other = own.find(|&own| own != Protocol::Ceiling);
@@ -154,7 +164,7 @@ impl Checker {
         }
     }
 
-    /// No rule says who comes first of two that hold resources of `mpcp`, `fmlp-plus` or `mrsp` and of another protocol across processors.
+    /// No rule says who comes first of two that hold resources of `mpcp`, `fmlp-plus`, `mrsp` or `dpcp` and of another protocol across processors.
     fn one_kind_across_processors(&mut self, forest: &Forest<'_>) {
         let (resources, paths) = (&forest.draft.resources, &forest.paths.resources);
         let mut global = resources.iter().zip(paths).filter(|(it, _)| it.protocol.is_global());

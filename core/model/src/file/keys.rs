@@ -460,6 +460,7 @@ pub const RESOURCE: Section = Section {
     keys: &[
         required("name", Kind::Text, "The resource's name, unique among resources."),
         key("protocol", Kind::Word(&Protocol::WORDS), "\"ceiling\"", "How it is given to jobs."),
+        key("cpu", Kind::Integer, "", "The CPU on which its sections execute, under `dpcp`."),
         key(
             "at_exhaustion",
             Kind::Word(&AtExhaustion::WORDS),

@@ -282,6 +282,9 @@ impl Printer {
         self.line("name", &quoted(&resource.name));
         self.line("protocol", &quoted(resource.protocol.word()));
         self.line("at_exhaustion", &quoted(resource.at_exhaustion.word()));
+        if let Some(cpu) = resource.cpu {
+            self.line("cpu", &cpu.0.to_string());
+        }
     }
 
     fn spin_priority(&mut self, spin: SpinPriority) {

@@ -4,7 +4,8 @@ use super::keys::{RESOURCE, SPIN_PRIORITY, TASK_SECTION};
 use super::reader::Reader;
 use super::tree::{Node, Table, Value};
 use crate::{
-    Access, AtExhaustion, Platform, Priority, Protocol, Resource, Section, SpinLevel, SpinPriority, path,
+    Access, AtExhaustion, CpuId, Platform, Priority, Protocol, Resource, Section, SpinLevel, SpinPriority,
+    path,
 };
 
 impl Reader {
@@ -19,11 +20,14 @@ impl Reader {
         let at_exhaustion = self.optional(table, path, "at_exhaustion", |reader, node, path| {
             reader.word(node, path, &AtExhaustion::WORDS, AtExhaustion::from_word)
         });
+        let cpu = self.optional(table, path, "cpu", |reader, node, path| {
+            reader.integer(node, path, "the number of a CPU, from 0").map(CpuId)
+        });
         if self.unread > before {
             return None;
         }
         let (protocol, at_exhaustion) = (protocol.unwrap_or_default(), at_exhaustion.unwrap_or_default());
-        Some(Resource { name: name?, protocol, at_exhaustion })
+        Some(Resource { name: name?, protocol, at_exhaustion, cpu })
     }
 
     /// The spin priority at `path`; `None` where something in it cannot be read.

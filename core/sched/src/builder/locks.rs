@@ -81,7 +81,8 @@ impl MachineBuilder<'_> {
                 | Protocol::Mpcp
                 | Protocol::FmlpPlus
                 | Protocol::TaskFair
-                | Protocol::PhaseFair => Box::default(),
+                | Protocol::PhaseFair
+                | Protocol::Dpcp => Box::default(),
             },
             spins: match resource.protocol {
                 Protocol::Ceiling
@@ -90,7 +91,8 @@ impl MachineBuilder<'_> {
                 | Protocol::OriginalCeiling
                 | Protocol::None
                 | Protocol::Mpcp
-                | Protocol::FmlpPlus => None,
+                | Protocol::FmlpPlus
+                | Protocol::Dpcp => None,
                 Protocol::Msrp | Protocol::TaskFair | Protocol::PhaseFair => Some(Spins::Highest),
                 Protocol::Fslm => Some(Spins::AtPriority),
                 Protocol::Mrsp => Some(Spins::AtCeiling),
@@ -98,6 +100,7 @@ impl MachineBuilder<'_> {
             boost: match resource.protocol {
                 Protocol::Mpcp => Some(Boost::ByCeiling(self.remote_ceilings(&users, priorities))),
                 Protocol::FmlpPlus => Some(Boost::ByRequest),
+                Protocol::Dpcp => Some(Boost::Elsewhere),
                 _ => None,
             },
             keeps: resource.protocol == Protocol::NonPreemptive

@@ -314,7 +314,9 @@ impl<'a> Problem<'a> {
         units::sort(system, request.order, &mut units);
         let kept = stay.len();
         stay.append(&mut units);
-        let cpus: Vec<CpuId> = system.platform().cpus.iter().collect();
+        // Those that execute sections alone take no task.
+        let takes_tasks = |cpu: &CpuId| system.resources().iter().all(|resource| resource.cpu != Some(*cpu));
+        let cpus: Vec<CpuId> = system.platform().cpus.iter().filter(takes_tasks).collect();
         let given = cpus.iter().map(|&cpu| units::given_load(system, cpu)).collect();
         let tasks = plain::applies(system).then(|| plain::tasks_of(system)).transpose()?;
         Ok(Problem { system, request, options, cpus, units: stay, kept, reasons, given, tasks })

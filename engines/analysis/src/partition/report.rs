@@ -169,7 +169,9 @@ impl Attempt {
                 deadline: task.deadline,
             })
             .collect();
-        let cpus: Vec<CpuId> = placed.platform().cpus.iter().collect();
+        let executes_sections =
+            |cpu: &CpuId| placed.resources().iter().any(|resource| resource.cpu == Some(*cpu));
+        let cpus: Vec<CpuId> = placed.platform().cpus.iter().filter(|cpu| !executes_sections(cpu)).collect();
         let ppm = |cpu: CpuId| {
             let mine = placed.tasks_on(cpu).map(|(_, task)| super::units::utilisation(placed, task));
             let load = mine.fold(super::units::given_load(placed, cpu), u128::saturating_add);

@@ -5,7 +5,7 @@ use crate::cpu_model::{CpuModel, CpuTask};
 use crate::explain::{Explanation, Term, TermKind};
 use crate::result::{TaskVerdict, TestResult, Verdict};
 use crate::utilisation;
-use horolog_model::{CpuId, TaskId};
+use horolog_model::{CpuId, Protocol, TaskId};
 use horolog_time::Span;
 
 const OVERLOADED: &str = "tasks of this importance and above that share nothing across processors ask for more than the whole processor";
@@ -48,9 +48,10 @@ impl Waits<'_> {
 
     /// The name of the test.
     fn test(&self) -> (&'static str, &'static str) {
-        match self.by_importance {
-            true => ("fp-mpcp", "raj90"),
-            false => ("fp-fmlp-plus", "brandenburg11"),
+        match self.rule {
+            Protocol::Dpcp => ("fp-dpcp", "raj88"),
+            Protocol::FmlpPlus => ("fp-fmlp-plus", "brandenburg11"),
+            _ => ("fp-mpcp", "raj90"),
         }
     }
 
@@ -96,8 +97,10 @@ impl Waits<'_> {
         };
         let x = member.bound.map_or(0, |response| response - member.jitter);
         let counted = self.parts(number, x, &mut { u64::MAX }, &mut |part| {
-            let is_less_important =
-                matches!(part.kind, TermKind::BlockingBoosted | TermKind::BlockingSection);
+            let is_less_important = matches!(
+                part.kind,
+                TermKind::BlockingBoosted | TermKind::BlockingSection | TermKind::BlockingElsewhere
+            );
             blocking = blocking.saturating_add(if is_less_important { part.time } else { 0 });
         });
         let is_known = counted.is_ok() && member.bound.is_ok();

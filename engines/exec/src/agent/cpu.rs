@@ -25,10 +25,12 @@ pub(crate) struct CpuAgent {
     contended: AtomicU64,
     /// Context switches out of the agent's thread and of the tasks' threads.
     pub(crate) switches: AtomicU64,
+    has_bands: bool,
 }
 
 impl CpuAgent {
     pub(crate) fn new(cpu: u32, driver: Driver, run: Arc<RunShared>) -> CpuAgent {
+        let has_bands = driver.threads.has_bands;
         CpuAgent {
             cpu,
             monitor: Monitor::new(),
@@ -39,6 +41,7 @@ impl CpuAgent {
             tid: AtomicU32::new(0),
             contended: AtomicU64::new(0),
             switches: AtomicU64::new(0),
+            has_bands,
         }
     }
 
@@ -99,6 +102,11 @@ impl CpuAgent {
             let _ = set_class(0, class);
         }
         (result, parks)
+    }
+
+    /// Whether threads of the run have priorities: not in best effort.
+    pub(crate) fn has_bands(&self) -> bool {
+        self.has_bands
     }
 
     fn count_pass(&self, driver: &mut Driver, begun: u64) {

@@ -22,6 +22,7 @@ use horolog_sched::{
     ANY_SEGMENT, Choice, Machine, ModeChange, Note, OverrunAction, ProcessorIndex, Progress, Rejected, Tell,
     World,
 };
+use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::fixed_priority::{Class, set_class};
 use horolog_sys::{futex, hold};
 use horolog_time::{Instant, Span};
@@ -492,6 +493,9 @@ impl Threads {
         // A demoted job goes on in its own band.
         if !seat.demoted {
             seat.parked = true;
+        }
+        // One that leaves for a section elsewhere records more there.
+        if !seat.demoted && !seat.away {
             seat.shared.ring.promise(u64::MAX);
         }
     }
@@ -561,7 +565,10 @@ impl Threads {
         if std::mem::take(&mut seat.held) {
             hold::release(&seat.shared.hold);
         }
-        if std::mem::take(&mut seat.lowered) {
+        if std::mem::take(&mut seat.away) {
+            self.fetch(new);
+        }
+        if std::mem::take(&mut self.seats[new].lowered) {
             self.change_class(new, Class::Fifo(bands::RUN));
         }
         let was_parked = std::mem::take(&mut self.seats[new].parked);
@@ -573,6 +580,12 @@ impl Threads {
                 let _ = futex::wake(gate, 1);
             }
         }
+    }
+
+    /// Brings a thread home whose job's section has ended elsewhere.
+    fn fetch(&mut self, seat: usize) {
+        let tid = self.seats[seat].shared.tid.load(Ordering::Relaxed);
+        self.refused += u64::from(set_affinity(tid, &CpuSet::new([self.cpu])).is_err());
     }
 
     /// Stops a thread whose server may leave the order: no band is low enough for one that must not run at all.

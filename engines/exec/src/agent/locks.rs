@@ -113,6 +113,24 @@ impl Driver {
         self.note_request(seat, now, resource, has_it);
     }
 
+    /// The job of `seat` asks for a resource whose sections execute on its own processor: it is suspended here, and its thread goes there. Whether its
+    /// section may begin at once; `None`: as for [`Driver::request`], nothing.
+    pub(crate) fn leave_for(&mut self, seat: usize, now: u64, resource: usize) -> Option<bool> {
+        let task = self.asks(seat)?;
+        let Came::Done(may_begin) = self.threads.run.locks.queued.request(resource, task, now) else {
+            return None;
+        };
+        let told = self.core.tell(HERE, now).spin(task, resource as u32);
+        let _ = self.threads.count_rejected(told);
+        self.note_request(seat, now, resource, false);
+        if may_begin {
+            self.threads.record(seat, Kind::Lock, now, self.job_in(seat), resource as u64, 0);
+        }
+        let seat = &mut self.threads.seats[seat];
+        (seat.away, seat.lowered) = (true, true);
+        Some(may_begin)
+    }
+
     /// Whose job asks from `seat`, where its thread is the one that runs.
     fn asks(&mut self, seat: usize) -> Option<TaskId> {
         let runs = if self.threads.current == Some(seat) { Ok(()) } else { Err(Rejected::NotRunning) };
@@ -178,6 +196,9 @@ impl Driver {
 
     /// A job that was suspended holds what it waited for.
     fn has_now(&mut self, Grant { task, resource }: Grant, now: u64) {
+        if self.threads.run.locks.queued.remote.is_one(resource as usize) {
+            return self.comes_home(task, resource, now);
+        }
         let told = self.core.tell(HERE, now).lock(task, resource);
         let _ = self.threads.count_rejected(told);
         self.threads.run.locks.set(resource as usize, Some(task));
@@ -186,6 +207,15 @@ impl Driver {
         let job = self.job_in(seat);
         self.threads.record(seat, Kind::Wake, now, job, resource.into(), OF_RESOURCE);
         self.threads.record(seat, Kind::Lock, now, job, resource.into(), 0);
+    }
+
+    /// The section of a job has ended elsewhere: the job is ready here.
+    fn comes_home(&mut self, task: TaskId, resource: u32, now: u64) {
+        let told = self.core.tell(HERE, now).unlock(task, resource).map(|_| ());
+        let _ = self.threads.count_rejected(told);
+        let seat = self.threads.seat_of[task.index()];
+        self.threads.seats[seat].suspended = false;
+        self.threads.record(seat, Kind::Wake, now, self.job_in(seat), resource.into(), OF_RESOURCE);
     }
 
     /// Whether another processor may hand something to a job of this one.

@@ -37,6 +37,8 @@ pub(crate) struct Seat {
     pub(crate) demoted: bool,
     /// The oldest job waits for a device.
     pub(crate) suspended: bool,
+    /// Its thread is, or goes, to where a section of its job executes.
+    pub(crate) away: bool,
     /// The thread of a device, which has work as long as others wait for it.
     pub(crate) goes_on: bool,
     /// What the task's attention word was last told about yielding; zero: nothing.
@@ -60,6 +62,7 @@ impl Seat {
             charged: None,
             demoted: false,
             suspended: false,
+            away: false,
             goes_on: false,
             flagged: 0,
         }

@@ -6,6 +6,7 @@ use crate::RecordLevel;
 use crate::body::TaskBody;
 use crate::control::WATCHED;
 use crate::job::{Job, Runtime};
+use crate::queued_locks::Came;
 use crate::spin_locks::Asked;
 use crate::task_shared::TaskShared;
 use crate::watch;
@@ -112,6 +113,9 @@ impl Driven<'_> {
 
     /// The job holds a resource no more; `how` as the record's `extra` has it.
     fn let_go(&self, task: &TaskShared, job: u64, resource: usize, how: u64) {
+        if self.agent.run.locks.queued.remote.is_one(resource) {
+            return self.come_home(task, job, resource, how);
+        }
         if self.agent.run.locks.queued.is_one(resource) {
             return self.hand_on(task, resource, how);
         }
@@ -147,6 +151,56 @@ impl Driven<'_> {
                 return;
             }
         }
+    }
+
+    /// The job asks for a resource whose sections execute on its own processor: its thread goes there, and comes back once the section may begin.
+    fn go_elsewhere(&self, task: &TaskShared, job: u64, resource: usize) {
+        let (seat, run) = (self.seat, &self.agent.run);
+        let may_begin = loop {
+            if run.is_stopping() {
+                return;
+            }
+            let (left, parks) =
+                self.agent.pass(seat, Cause::Other, |driver, now| driver.leave_for(seat, now, resource));
+            match left {
+                Some(may_begin) => break may_begin,
+                // Somebody else is meant to run, or it has to come again.
+                None if parks && !wait_for_grant(self.agent, task) => return,
+                None => {}
+            }
+        };
+        if !run.locks.queued.remote.go(resource, self.agent.has_bands()) {
+            task.tally().note = Some(
+                "the kernel did not let its thread go to the CPU of a resource: sections executed elsewhere",
+            );
+        }
+        if !may_begin {
+            if !run.locks.queued.remote.wait(task.id, || run.is_stopping()) {
+                return;
+            }
+            self.note(task, Kind::Lock, job, resource, 0);
+        }
+        run.locks.set(resource, Some(task.id));
+    }
+
+    /// The section has ended on the processor of its resource: the thread sleeps until its job is chosen on its own one.
+    fn come_home(&self, task: &TaskShared, job: u64, resource: usize, how: u64) {
+        let locks = &self.agent.run.locks;
+        // Whoever has it next says so itself, and may do that at once.
+        locks.set(resource, None);
+        let ended = loop {
+            let now = self.agent.now();
+            match locks.queued.end_section(resource, task.id, now) {
+                Came::TooEarly => {}
+                Came::Done(()) => break now,
+            }
+        };
+        if task.record != RecordLevel::Nothing {
+            task.record(Kind::Unlock, ended, job, resource as u64, how);
+        }
+        task.ring.promise(u64::MAX);
+        locks.queued.send_home(resource, task.id, ended);
+        let _ = wait_for_grant(self.agent, task);
     }
 
     /// The job asks for a spin lock, and spins until it has it; how much processor time that took.
@@ -256,6 +310,10 @@ impl Runtime for Driven<'_> {
         let locks = &self.agent.run.locks;
         if locks.spin.is_one(resource) {
             return self.spin(task, job, resource);
+        }
+        if locks.queued.remote.is_one(resource) {
+            self.go_elsewhere(task, job, resource);
+            return 0;
         }
         loop {
             let is_local = locks.is_local(resource);

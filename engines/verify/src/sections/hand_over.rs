@@ -11,6 +11,9 @@ impl Verifier {
     /// A job is ready to ask again for the resource that it waited for: nobody else holds it now.
     pub(crate) fn asks_again(&mut self, record: &Record, task: usize) {
         if let Some(place) = self.resource_of(record, task) {
+            if self.resources.all[place].protocol.is_remote() {
+                return self.comes_home(record, task, place);
+            }
             let bar = self.bar_of(task).filter(|_| self.is_original(place));
             self.check_turn(record, task, place);
             let resource = &mut self.resources.all[place];

@@ -18,7 +18,8 @@ impl Verifier {
 
     /// Whether sections of a resource may end on another processor than their job's.
     pub(crate) fn may_end_elsewhere(&self, place: usize) -> bool {
-        self.resources.all[place].protocol.helps()
+        let protocol = self.resources.all[place].protocol;
+        protocol.helps() || protocol.is_remote()
     }
 
     /// What a job holds with which it may go on elsewhere.
@@ -47,7 +48,7 @@ impl Verifier {
         (place != home && is_helped).then_some(place)
     }
 
-    /// Whether a record tells of no choice: a job goes on elsewhere, or one that waits gives its place to that one.
+    /// Whether a record tells of no choice: a job goes on elsewhere, its section executes on the processor of its resource, or one that waits gives its place to that one.
     pub(crate) fn is_of_help(&self, record: &Record) -> bool {
         let task = record.task as usize;
         let waits = || {
@@ -55,7 +56,7 @@ impl Verifier {
             record.kind == Kind::Preempt
                 && spinning.is_some_and(|spinning| self.resources.all[spinning.place].protocol.helps())
         };
-        self.place_away(record, task).is_some() || waits()
+        self.place_away(record, task).is_some() || waits() || self.is_of_agent(record, task)
     }
 
     /// Who has a processor by its own order: the job in whose place another one goes on.
@@ -68,8 +69,14 @@ impl Verifier {
         }
     }
 
+    /// Before time passes until `until`: sections execute where they belong.
+    pub(crate) fn check_places(&mut self, until: u64) {
+        self.check_helping();
+        self.pass_elsewhere(until);
+    }
+
     /// Before time passes: whoever is kept from its own processor goes on in the place of the first that waits and has its own.
-    pub(crate) fn check_helping(&mut self) {
+    fn check_helping(&mut self) {
         for place in 0..self.resources.all.len() {
             let resource = &self.resources.all[place];
             if !resource.protocol.helps() || resource.is_told || !self.model.simulated {

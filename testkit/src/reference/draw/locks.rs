@@ -96,6 +96,7 @@ fn add_under(random: &mut Random, draft: &mut Draft, protocols: &[Protocol]) {
                     several => several[random.below(several.len() as u64) as usize],
                 },
                 at_exhaustion: [AtExhaustion::Finish, AtExhaustion::Wait][random.below(2) as usize],
+                cpu: None,
             });
         }
         for task in draft.tasks.iter_mut().filter(|task| task.cpu == CpuId(cpu)) {
