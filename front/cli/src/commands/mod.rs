@@ -23,5 +23,6 @@ pub(crate) mod serve;
 pub(crate) mod sets;
 pub(crate) mod simulate;
 mod spin_priority;
+pub(crate) mod sweep;
 pub(crate) mod trace;
 pub(crate) mod verify;
