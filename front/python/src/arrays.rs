@@ -184,8 +184,10 @@ fn batch<'py>(
             ("period", Array::of("period", period)?),
         ];
         let known = || BatchTest::ALL.map(BatchTest::word).join(", ");
-        let tests =
-            tests.iter().map(|word| BatchTest::of_word(word).ok_or_else(|| unknown("tests", word, &known())));
+        let tests = tests.iter().map(|word| {
+            BatchTest::of_word(word)
+                .ok_or_else(|| Fault::words(format!("tests: `{word}` is not one of {}", known())))
+        });
         Ok((arrays, tests.collect::<Result<Vec<BatchTest>, Fault>>()?))
     };
     let (arrays, tests) = checked().map_err(|fault| fault.raise(py))?;
