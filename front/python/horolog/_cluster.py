@@ -43,7 +43,8 @@ def run(folder: _engine.NativeFolder, text: str, name: str, address: str, patien
         raise bad_argument("cluster", f"no scheduler answers at {address}: {error}") from None
     try:
         _same_version(client)
-        _run(dask, client, folder, text, name, missing, patience_s)
+        with client.as_current():
+            _run(dask, client, folder, text, name, missing, patience_s)
     finally:
         client.close(timeout=5)
 
