@@ -6,6 +6,7 @@ import functools
 import importlib
 import sys
 import time
+from concurrent.futures import CancelledError
 from typing import Any
 
 from . import _engine
@@ -86,11 +87,22 @@ def _run(
                 ended = list(dask.wait(list(futures), timeout=1, return_when="FIRST_COMPLETED").done)
             except TimeoutError:
                 pass
+            except (CancelledError, dask.CancelledError):
+                raise _gone("the scheduler is gone", done, len(missing)) from None
             for future in ended:
                 cell, number = futures.pop(future)
-                if future.status != "finished":
+                if future.status in ("error", "cancelled"):
                     raise _gone(f"block {number} of cell {cell} is {future.status}", done, len(missing))
-                folder.commit(cell, number, future.result(timeout=patience_s))
+                try:
+                    file = future.result(timeout=patience_s) if future.status == "finished" else None
+                except (OSError, TimeoutError, CancelledError, dask.CancelledError):
+                    file = None
+                if file is None:
+                    # Its worker died with what it had found: once more, until the patience is over.
+                    again = client.submit(block, text, name, cell, number, pure=False, retries=3)
+                    futures[again] = (cell, number)
+                    continue
+                folder.commit(cell, number, file)
                 done += 1
                 heard = time.monotonic()
             if client.status != "running" or time.monotonic() - heard > patience_s:
