@@ -2,10 +2,12 @@
 
 pub mod batch;
 pub mod random;
+pub mod recipe;
 pub mod task_set;
 pub mod vectors;
 
 pub use batch::{Batch, BatchDeadlines, Periods};
 pub use random::{Random, SplitMix64};
+pub use recipe::BatchRecipe;
 pub use task_set::{Deadlines, DrawnTask, PreemptionRecipe, TaskSetRecipe, shares, system_of};
 pub use vectors::{Method, Vectors};

@@ -19,6 +19,7 @@ pub(crate) use crate::partition_arguments::PartitionArguments;
 pub(crate) use crate::qos_arguments::QosVerb;
 pub(crate) use crate::reserve_arguments::ReserveVerb;
 pub(crate) use crate::serve_arguments::ServeArguments;
+pub(crate) use crate::sweep_arguments::SweepArguments;
 pub(crate) use crate::trace_arguments::TraceVerb;
 
 /// The timing platform for real-time Linux: one system file, proved, simulated, run, traced and verified.
@@ -80,6 +81,8 @@ pub(crate) enum Verb {
     /// Allocate resources to the qualities of applications.
     #[command(subcommand)]
     Qos(QosVerb),
+    /// Test a grid of random task sets on every core: acceptance ratios in Parquet and drawings, resumable.
+    Sweep(SweepArguments),
     /// Reproduce published experiments, and draw task sets for your own.
     #[command(subcommand)]
     Experiment(ExperimentVerb),

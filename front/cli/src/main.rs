@@ -23,6 +23,7 @@ mod qos_arguments;
 mod reserve_arguments;
 mod results;
 mod serve_arguments;
+mod sweep_arguments;
 mod trace_arguments;
 
 use arguments::{Arguments, Verb};
@@ -137,6 +138,7 @@ fn run(verb: &Verb) -> Done {
         Verb::CheckCertificate(words) => commands::certificate::run(words),
         Verb::Guardian => std::process::exit(horolog_sys::guardian::serve()),
         Verb::Doctor(words) => commands::doctor::run(words),
+        Verb::Sweep(words) => stoppable(|| commands::sweep::run_file(words)),
         Verb::Experiment(verb) => commands::experiment::run(verb),
         Verb::Qos(verb) => stoppable(|| commands::qos::run(verb)),
         Verb::Completions { shell } => commands::generate::completions(*shell),

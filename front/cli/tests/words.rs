@@ -1,6 +1,7 @@
 //! What the command says and in which colour; `init`, `doctor --for`, and the log of a run without end.
 
 mod common;
+mod sweep;
 
 use common::{done, end, folder, horolog, inside, signal, start, wait_for};
 use std::process::{Command, Stdio};

@@ -20,6 +20,7 @@ from ._engine import __version__
 from .errors import BadInput, HorologError, InternalError, NotAllowed, SaysNo, Told, Undecided
 from .results import Analysis, Closing, Outcome, Result, TaskOutcome, TaskVerdict
 from .sets import METHODS, TESTS, Acceptance, TaskSets, Verdicts, acceptance, batch, generate, utilisations
+from .sweeps import SweepEstimate, SweepResult, sweep, sweep_estimate
 from .systems import Duration, System, load
 
 __all__ = [
@@ -36,6 +37,8 @@ __all__ = [
     "Outcome",
     "Result",
     "SaysNo",
+    "SweepEstimate",
+    "SweepResult",
     "System",
     "TaskOutcome",
     "TaskSets",
@@ -50,6 +53,8 @@ __all__ = [
     "generate",
     "load",
     "simulate",
+    "sweep",
+    "sweep_estimate",
     "utilisations",
 ]
 

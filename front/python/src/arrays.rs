@@ -4,7 +4,8 @@ use crate::faults::Fault;
 use crate::interruptible;
 use horolog_analysis::Verdict;
 use horolog_analysis::batch::{BatchTest, Sets, decide};
-use horolog_draw::{Batch, BatchDeadlines, Deadlines, Method, Periods, Random, Vectors};
+use horolog_draw::recipe::method_of;
+use horolog_draw::{Batch, BatchRecipe, Method, Random, Vectors};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -35,41 +36,19 @@ struct Recipe {
 
 impl Recipe {
     fn batch(&self) -> Result<Batch, Fault> {
-        let (shortest, longest) = (self.shortest_period_ns, self.longest_period_ns);
-        let periods = match self.periods.as_str() {
-            "log-uniform" => Periods::LogUniform { shortest, longest, granularity: self.granularity_ns },
-            "harmonic" => Periods::Harmonic { shortest, longest },
-            "automotive" => Periods::Automotive,
-            word => return Err(unknown("periods", word, "log-uniform, harmonic, automotive")),
+        let words = BatchRecipe {
+            tasks: self.tasks,
+            utilisation: self.utilisation,
+            method: self.method.clone(),
+            periods: self.periods.clone(),
+            shortest_period_ns: self.shortest_period_ns,
+            longest_period_ns: self.longest_period_ns,
+            granularity_ns: self.granularity_ns,
+            deadlines: self.deadlines.clone(),
+            least: self.least,
+            factor: self.factor,
         };
-        let deadlines = match self.deadlines.as_str() {
-            "implicit" => BatchDeadlines::UpToPeriod(Deadlines::Implicit),
-            "constrained" => {
-                let least_ppm = ppm("least", self.least, 1.0)? as u32;
-                BatchDeadlines::UpToPeriod(Deadlines::Constrained { least_ppm })
-            }
-            "arbitrary" => BatchDeadlines::Arbitrary { factor_ppm: ppm("factor", self.factor, 100.0)? },
-            word => return Err(unknown("deadlines", word, "implicit, constrained, arbitrary")),
-        };
-        let (tasks, utilisation, seed) = (self.tasks, self.utilisation, self.seed);
-        let batch = Batch { tasks, utilisation, method: method(&self.method)?, periods, deadlines, seed };
-        batch.flaw().map_or(Ok(batch), |flaw| Err(Fault::words(flaw)))
-    }
-}
-
-fn method(word: &str) -> Result<Method, Fault> {
-    Method::of_word(word).ok_or_else(|| unknown("method", word, "uunifast, uunifast-discard, randfixedsum"))
-}
-
-fn unknown(argument: &str, word: &str, known: &str) -> Fault {
-    Fault::words(format!("{argument}: `{word}` is not one of {known}"))
-}
-
-fn ppm(argument: &str, value: f64, most: f64) -> Result<u64, Fault> {
-    if value.is_finite() && (0.0..=most).contains(&value) {
-        Ok((value * 1e6).round() as u64)
-    } else {
-        Err(Fault::words(format!("{argument}: {value} is not from 0 to {most}")))
+        words.batch(self.seed).map_err(Fault::words)
     }
 }
 
@@ -113,7 +92,9 @@ fn utilisations<'py>(
     seed: u64,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let checked = || -> Result<(Vectors, usize), Fault> {
-        let vectors = Vectors::new(method(word)?, tasks, utilisation).map_err(Fault::words)?;
+        let vectors = method_of(word)
+            .and_then(|method| Vectors::new(method, tasks, utilisation))
+            .map_err(Fault::words)?;
         Ok((vectors, values(count, tasks)?))
     };
     let (mut vectors, length) = checked().map_err(|fault| fault.raise(py))?;
@@ -203,8 +184,10 @@ fn batch<'py>(
             ("period", Array::of("period", period)?),
         ];
         let known = || BatchTest::ALL.map(BatchTest::word).join(", ");
-        let tests =
-            tests.iter().map(|word| BatchTest::of_word(word).ok_or_else(|| unknown("tests", word, &known())));
+        let tests = tests.iter().map(|word| {
+            BatchTest::of_word(word)
+                .ok_or_else(|| Fault::words(format!("tests: `{word}` is not one of {}", known())))
+        });
         Ok((arrays, tests.collect::<Result<Vec<BatchTest>, Fault>>()?))
     };
     let (arrays, tests) = checked().map_err(|fault| fault.raise(py))?;

@@ -9,9 +9,12 @@
 
 mod arrays;
 mod faults;
+mod sweeps;
 mod systems;
 
 use pyo3::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -24,6 +27,24 @@ fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
+    waited(py, None, work)
+}
+
+/// The same of work that ends soon once `stop` is set: a signal sets it and waits for that end before it is raised.
+fn stoppable<T: Send + 'static>(
+    py: Python<'_>,
+    stop: &Arc<AtomicBool>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    waited(py, Some(stop), work)
+}
+
+fn waited<T: Send + 'static>(
+    py: Python<'_>,
+    stop: Option<&Arc<AtomicBool>>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    let mut raised = None;
     let (sender, receiver) = channel();
     let started = std::thread::Builder::new().name("horolog".to_owned()).spawn(move || {
         // The caller may have left.
@@ -42,8 +63,16 @@ fn interruptible<T: Send + 'static>(
         });
         receiver = back;
         match result {
-            Ok(found) => return Ok(found),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Ok(found) => return raised.map_or(Ok(found), Err),
+            Err(RecvTimeoutError::Timeout) if raised.is_none() => match (py.check_signals(), stop) {
+                (Ok(()), _) => {}
+                (Err(error), None) => return Err(error),
+                (Err(error), Some(stop)) => {
+                    stop.store(true, Ordering::Relaxed);
+                    raised = Some(error);
+                }
+            },
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(faults::internal(
                     py,
@@ -59,5 +88,6 @@ fn interruptible<T: Send + 'static>(
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     systems::add(module)?;
+    sweeps::add(module)?;
     arrays::add(module)
 }

@@ -13,10 +13,11 @@ BLOCKS = re.findall(r"^```python file=(\S+)\n(.*?)^```", (ROOT / "docs/concepts/
 
 
 def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
-    assert [name for name, _ in BLOCKS] == ["robot.py", "study.py", "test_timing.py"]
+    assert [name for name, _ in BLOCKS] == ["robot.py", "study.py", "grid.py", "test_timing.py"]
     for name, text in BLOCKS:
         (tmp_path / name).write_text(text)
     subprocess.run([sys.executable, "robot.py"], cwd=tmp_path, check=True)
+    subprocess.run([sys.executable, "grid.py"], cwd=tmp_path, check=True)
     # Without its last line, which needs matplotlib.
     subprocess.run([sys.executable, "-c", "import study"], cwd=tmp_path, check=True)
     # The robot of the README.

@@ -24,5 +24,6 @@ pub(crate) mod sets;
 mod several;
 pub(crate) mod simulate;
 mod spin_priority;
+pub(crate) mod sweep;
 pub(crate) mod trace;
 pub(crate) mod verify;

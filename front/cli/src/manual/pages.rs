@@ -62,6 +62,11 @@ const ALLOCATED: Lines<u8> = &[
     BAD,
     (4, "None was found, and that there is none is not proved."),
 ];
+const SWEPT: Lines<u8> = &[
+    (0, "Every block is there, or, of --dry-run, the estimate is made."),
+    BAD,
+    (4, "A signal ended it; the blocks that are done are kept."),
+];
 const RESERVES: (&str, &str) = ("/run/horologd/socket", "The socket of the daemon.");
 const QUALITIES: (&str, &str) = ("conference.toml", "Resources, and applications with their set-points.");
 const SYSTEM: (&str, &str) =
@@ -632,6 +637,23 @@ pub(super) const PAGES: &[Page] = &[
         ],
         exit: ALLOCATED,
         files: &[QUALITIES],
+    },
+    Page {
+        verb: "sweep",
+        examples: &[
+            ("horolog sweep acceptance.toml --dry-run", "What it would take in time and on disk."),
+            (
+                "horolog sweep acceptance.toml --out results",
+                "Every block that is not in the folder yet; the same command goes on where one was broken off.",
+            ),
+        ],
+        exit: SWEPT,
+        files: &[
+            ("acceptance.toml", "The grid of recipes, the tests, the number of sets."),
+            ("acceptance-sweep/rows/*/*.parquet", "One row a cell, block and test."),
+            ("acceptance-sweep/sweep.json", "The result, with generator, seeds and version."),
+            ("acceptance-sweep/*.svg", "The drawings."),
+        ],
     },
     Page {
         verb: "reserve",

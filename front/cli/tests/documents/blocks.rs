@@ -231,6 +231,7 @@ impl Reading<'_> {
                 vec!["experiment", "run", path, "--seed", "1"]
             }
             Some("qos") => vec!["qos", "allocate", path],
+            Some("sweep") => vec!["sweep", path, "--dry-run"],
             Some(other) => return self.finding(block, &format!("as={other} is not known")),
         };
         let said = done(words);

@@ -243,9 +243,21 @@ fn gather(value: &Value, keys: &mut BTreeSet<String>) {
     }
 }
 
-/// Sections and keys of other files of ours: machine profiles, experiments, lock protocols of programs.
-const ELSEWHERE: [&str; 10] =
-    ["machine", "cost", "experiment", "hard", "soft", "real", "rule", "default", "qos", "application"];
+/// Sections and keys of other files of ours: machine profiles, experiments, lock protocols of programs, sweeps.
+const ELSEWHERE: [&str; 12] = [
+    "machine",
+    "cost",
+    "experiment",
+    "hard",
+    "soft",
+    "real",
+    "rule",
+    "default",
+    "qos",
+    "application",
+    "sweep",
+    "generator",
+];
 
 #[test]
 fn sections_and_keys_are_there() {

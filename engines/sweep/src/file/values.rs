@@ -1,0 +1,209 @@
+//! Values of the grid: each key takes one value or a list of them.
+
+use super::table::Table;
+use horolog_time::Span;
+use std::ops::{Range, RangeInclusive};
+use toml::Spanned;
+use toml::de::{DeArray, DeValue};
+
+/// The most values of one key.
+const MOST_VALUES: usize = 10_000;
+/// The most sets of a cell, and of a block.
+const MOST_SETS: u64 = 1 << 40;
+
+/// A whole number from 1; without a default it must be there.
+pub(super) fn count(table: &mut Table<'_, '_>, key: &'static str, default: Option<u64>) -> Option<u64> {
+    let Some(value) = table.get(key) else {
+        if default.is_none() {
+            table.missing(key, "1000");
+        }
+        return default;
+    };
+    number(table, key, value, &(1..=MOST_SETS))
+}
+
+/// Whole numbers within bounds.
+pub(super) fn numbers(
+    table: &mut Table<'_, '_>,
+    key: &'static str,
+    bounds: RangeInclusive<u64>,
+    default: u64,
+) -> Option<Vec<u64>> {
+    let Some(value) = table.get(key) else { return Some(vec![default]) };
+    each(table, key, value, |table, value| number(table, key, value, &bounds))
+}
+
+/// Decimals from 0 on with at most so many places; a list, or `{ from, to, steps }`. Without a default they must be there.
+pub(super) fn decimals(
+    table: &mut Table<'_, '_>,
+    key: &'static str,
+    places: u32,
+    default: Option<f64>,
+) -> Option<Vec<f64>> {
+    let Some(value) = table.get(key) else {
+        if default.is_none() {
+            table.missing(key, "[0.5, 0.6, 0.7]");
+        }
+        return default.map(|value| vec![value]);
+    };
+    let unit = 10_u64.pow(places) as f64;
+    let scaled = match value.get_ref() {
+        DeValue::Table(_) => range(table, key, value, places)?,
+        _ => each(table, key, value, |table, value| decimal(table, key, value, places))?,
+    };
+    // Both are whole numbers that a double holds, so the quotient is the double nearest to the decimal.
+    Some(scaled.into_iter().map(|value| value as f64 / unit).collect())
+}
+
+/// Durations in nanoseconds.
+pub(super) fn durations(table: &mut Table<'_, '_>, key: &'static str, default: u64) -> Option<Vec<u64>> {
+    let Some(value) = table.get(key) else { return Some(vec![default]) };
+    each(table, key, value, |table, value| {
+        let found = match value.get_ref() {
+            DeValue::String(text) => text.parse::<Span>().map(Span::as_ns).map_err(|error| error.to_string()),
+            _ => Err(format!("`{key}` takes a duration here")),
+        };
+        match found {
+            Ok(ns) => Some(ns),
+            Err(reason) => {
+                table.fail(Some(value.span()), reason, format!("`{key} = \"10 ms\"`, or a list of such"));
+                None
+            }
+        }
+    })
+}
+
+/// Words with their places; the inner `None`: there are none, and no default.
+pub(super) fn words(
+    table: &mut Table<'_, '_>,
+    key: &'static str,
+    default: Option<&str>,
+) -> Option<Option<Vec<(Range<usize>, String)>>> {
+    let Some(value) = table.get(key) else {
+        return Some(default.map(|word| vec![(0..0, word.to_owned())]));
+    };
+    let found = each(table, key, value, |table, value| match value.get_ref() {
+        DeValue::String(text) => Some((value.span(), text.to_string())),
+        _ => {
+            table.fail(Some(value.span()), format!("`{key}` takes text here"), "write the word in quotes");
+            None
+        }
+    });
+    found.map(Some)
+}
+
+/// One value, or each of a list.
+fn each<'t, T>(
+    table: &mut Table<'t, '_>,
+    key: &'static str,
+    value: &'t Spanned<DeValue<'t>>,
+    mut read: impl FnMut(&mut Table<'t, '_>, &'t Spanned<DeValue<'t>>) -> Option<T>,
+) -> Option<Vec<T>> {
+    let DeValue::Array(list) = value.get_ref() else { return read(table, value).map(|one| vec![one]) };
+    if list.is_empty() || list.len() > MOST_VALUES {
+        let reason = format!("the list of `{key}` has {} values", list.len());
+        table.fail(Some(value.span()), reason, format!("give from 1 to {MOST_VALUES}"));
+        return None;
+    }
+    if is_twice(table, key, list) {
+        return None;
+    }
+    let mut all = Vec::with_capacity(list.len());
+    for one in list {
+        all.extend(read(table, one));
+    }
+    (all.len() == list.len()).then_some(all)
+}
+
+/// A value that stands twice would make two cells of one.
+fn is_twice(table: &mut Table<'_, '_>, key: &str, list: &DeArray<'_>) -> bool {
+    let text = |value: &DeValue<'_>| match value {
+        DeValue::Integer(digits) => digits.as_str().replace('_', ""),
+        DeValue::Float(text) => text.as_str().replace('_', ""),
+        DeValue::String(text) => text.to_string(),
+        other => format!("{other:?}"),
+    };
+    let mut seen = std::collections::HashSet::new();
+    let again = list.iter().find(|one| !seen.insert(text(one.get_ref())));
+    if let Some(again) = again {
+        table.fail(Some(again.span()), format!("`{key}` has this value twice"), "give each value once");
+    }
+    again.is_some()
+}
+
+fn number(
+    table: &mut Table<'_, '_>,
+    key: &str,
+    value: &Spanned<DeValue<'_>>,
+    bounds: &RangeInclusive<u64>,
+) -> Option<u64> {
+    let number = match value.get_ref() {
+        DeValue::Integer(digits) => i128::from_str_radix(digits.as_str(), digits.radix()).ok(),
+        _ => None,
+    };
+    let number = number.and_then(|number| u64::try_from(number).ok()).filter(|one| bounds.contains(one));
+    if number.is_none() {
+        let remedy = format!("a whole number from {} to {}", bounds.start(), bounds.end());
+        table.fail(Some(value.span()), format!("`{key}` does not take this"), remedy);
+    }
+    number
+}
+
+fn decimal(table: &mut Table<'_, '_>, key: &str, value: &Spanned<DeValue<'_>>, places: u32) -> Option<u64> {
+    let number = match value.get_ref() {
+        DeValue::Integer(digits) => scaled(digits.as_str(), places).filter(|_| digits.radix() == 10),
+        DeValue::Float(text) => scaled(text.as_str(), places),
+        _ => None,
+    };
+    let number = number.filter(|&number| number < 1 << 53);
+    if number.is_none() {
+        let remedy = format!("a number from 0 on with at most {places} decimals, such as 0.75");
+        table.fail(Some(value.span()), format!("`{key}` does not take this"), remedy);
+    }
+    number
+}
+
+/// `{ from = 0.5, to = 1.0, steps = 11 }`: so many values in equal steps, both ends among them.
+fn range(
+    table: &mut Table<'_, '_>,
+    key: &'static str,
+    value: &Spanned<DeValue<'_>>,
+    places: u32,
+) -> Option<Vec<u64>> {
+    let DeValue::Table(keys) = value.get_ref() else { return None };
+    let wrong = |table: &mut Table<'_, '_>, at, reason: String| {
+        let remedy = format!("`{key} = {{ from = 0.5, to = 1.0, steps = 11 }}`");
+        table.fail(Some(at), reason, remedy);
+        None
+    };
+    if let Some(other) = keys.keys().find(|one| !["from", "to", "steps"].contains(&one.get_ref().as_ref())) {
+        return wrong(table, other.span(), format!("a range of `{key}` has no `{}`", other.get_ref()));
+    }
+    let (Some(from), Some(to), Some(steps)) = (keys.get("from"), keys.get("to"), keys.get("steps")) else {
+        return wrong(table, value.span(), format!("a range of `{key}` has `from`, `to` and `steps`"));
+    };
+    let (first, last) = (decimal(table, key, from, places), decimal(table, key, to, places));
+    let steps = number(table, "steps", steps, &(2..=MOST_VALUES as u64))?;
+    let (first, last) = (first?, last?);
+    // Nearer together than one step of the last place, two values would be one.
+    if last < first || last - first < steps - 1 {
+        return wrong(table, value.span(), format!("the range of `{key}` has no {steps} values"));
+    }
+    let (width, gaps) = (u128::from(last - first), u128::from(steps - 1));
+    Some((0..gaps + 1).map(|step| first + ((width * step * 2 + gaps) / (gaps * 2)) as u64).collect())
+}
+
+/// Digits with a point, times 10^`places`; none with an exponent, a sign or more decimals.
+fn scaled(text: &str, places: u32) -> Option<u64> {
+    let text = text.strip_prefix('+').unwrap_or(text).replace('_', "");
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let fraction = fraction.trim_end_matches('0');
+    if fraction.len() > places as usize || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit())
+    {
+        return None;
+    }
+    let missing = places - fraction.len() as u32;
+    let digits = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u64>().ok() };
+    let whole = digits(whole)?.checked_mul(10_u64.pow(places))?;
+    whole.checked_add(digits(fraction)?.checked_mul(10_u64.pow(missing))?)
+}

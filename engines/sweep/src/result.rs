@@ -1,0 +1,62 @@
+//! The end of a sweep: the result and the drawings are written beside the rows.
+
+use crate::SweepError;
+use crate::block::Row;
+use crate::plan::{BlockId, Plan};
+use crate::store::Store;
+use crate::summary::Summary;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// The object `horolog.sweep-result/1`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SweepResult {
+    /// What the rows come to.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// The folder.
+    pub folder: String,
+    /// Where the blocks come from.
+    pub blocks: Blocks,
+    /// The drawings' files in the folder.
+    pub drawings: Vec<String>,
+}
+
+/// Where blocks come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Blocks {
+    /// All that are there.
+    pub all: u64,
+    /// Computed now.
+    pub computed: u64,
+    /// There before.
+    pub kept: u64,
+    /// There before, and damaged.
+    pub damaged: u64,
+}
+
+/// Writes `sweep.json` and the drawings of the blocks that are there, of which `computed` are new.
+///
+/// # Errors
+/// Where they cannot be written.
+pub fn finish(
+    plan: &Plan,
+    store: &Store,
+    rows: &HashMap<BlockId, Vec<Row>>,
+    computed: usize,
+    damaged: usize,
+) -> Result<SweepResult, SweepError> {
+    let summary = Summary::of(plan, rows);
+    let json = serde_json::to_string_pretty(&summary)
+        .map_err(|error| SweepError::Internal(format!("no JSON for the result: {error}")))?;
+    store.write("sweep.json", format!("{json}\n").as_bytes())?;
+    let drawings = summary.drawings(plan, rows);
+    drawings.iter().try_for_each(|(name, svg)| store.write(name, svg.as_bytes()))?;
+    let (all, computed) = (rows.len() as u64, computed as u64);
+    Ok(SweepResult {
+        summary,
+        folder: store.folder().display().to_string(),
+        blocks: Blocks { all, computed, kept: all - computed, damaged: damaged as u64 },
+        drawings: drawings.into_iter().map(|(name, _)| name).collect(),
+    })
+}
