@@ -147,13 +147,15 @@ function freeCell({ task }: Row): HTMLTableCellElement {
 /** A time with its unit, since one row may hold microseconds and seconds. */
 const inWords = (ns: number | null) => (ns === null ? "–" : time(ns));
 
-/** "simulated: 500 jobs, none missed"; where some did not complete, how many did. */
+/** "simulated: 500 jobs, none missed"; where some did not complete, how many did, and where some were not judged, how many were. */
 function jobs(kind: string, run: RunTask | null): HTMLElement[] {
   if (!run) return [];
   const all = `${count(run.jobs)} ${run.jobs === 1 ? "job" : "jobs"}`;
   const many = run.completed === run.jobs ? all : `${all}, ${run.completed === 0 ? "none" : count(run.completed)} completed`;
   const missed = run.missed === 0 ? "none missed" : `${count(run.missed)} missed`;
-  const words = [h("span", {}, `${kind}: ${many}, `), h("span", { class: run.missed > 0 ? "alarm" : "" }, missed)];
+  const judged = run.judged;
+  const left = !judged || judged.judged === judged.released ? "" : `${count(judged.judged)} of ${count(judged.released)} judged, `;
+  const words = [h("span", {}, `${kind}: ${many}, ${left}`), h("span", { class: run.missed > 0 ? "alarm" : "" }, missed)];
   return [h("span", { class: "line" }, ...words)];
 }
 

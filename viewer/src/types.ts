@@ -41,6 +41,7 @@ export interface RunTask {
   overruns: number;
   skipped: number;
   histogram: [lower: number, count: number][];
+  judged: { released: number; judged: number } | null;
 }
 
 export interface ServerRun {

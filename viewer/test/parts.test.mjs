@@ -154,15 +154,17 @@ test("the proof with costs and the one without stand side by side", { skip }, as
 test("counts of jobs and misses are words, and bars have one scale", { skip }, async () => {
   const document = documentOf(small);
   document.runs[1].tasks[1].missed = 7;
+  document.runs[1].tasks[1].judged = { released: 1_500, judged: 1_499 };
+  document.runs[1].tasks[2].judged = { released: 3, judged: 3 };
   document.tasks[3].deadline_ns = 8 * document.runs[1].tasks[3].response_ns_max;
   document.runs[1].tasks[2].response_ns_max = 5 * document.tasks[2].deadline_ns;
   const { page, context } = await open(browser, pageWith(small, "words", document));
   const jobs = await page.locator("td.jobs").evaluateAll((all) => all.map((cell) => cell.innerText.split("\n")));
   document.tasks.forEach((_, i) => {
-    const of = (run) => `${run.kind}: ${run.tasks[i].jobs} jobs, ${run.tasks[i].completed === run.tasks[i].jobs ? "" : `${run.tasks[i].completed || "none"} completed, `}${run.tasks[i].missed || "none"} missed`;
+    const of = (run) => `${run.kind}: ${run.tasks[i].jobs} jobs, ${run.tasks[i].completed === run.tasks[i].jobs ? "" : `${run.tasks[i].completed || "none"} completed, `}${run.tasks[i].missed === 7 ? "1,499 of 1,500 judged, " : ""}${run.tasks[i].missed || "none"} missed`;
     assert.deepEqual(jobs[i], document.runs.map(of));
   });
-  assert.equal(jobs[1][1], `measured: ${document.runs[1].tasks[1].jobs} jobs, 7 missed`);
+  assert.equal(jobs[1][1], `measured: ${document.runs[1].tasks[1].jobs} jobs, 1,499 of 1,500 judged, 7 missed`);
   const bars = await page.locator(".bar").evaluateAll((all) =>
     all.map((bar) => {
       const { left, width } = bar.getBoundingClientRect();

@@ -36,7 +36,7 @@ pub use error::ReportError;
 pub use finding::{Finding, FindingClass, FindingGroup};
 pub use parts::{DeviceRow, ServerRow};
 pub use render::{render, write};
-pub use run::{HistogramBucket, Run, RunKind, RunTask};
+pub use run::{HistogramBucket, Judged, Run, RunKind, RunTask};
 pub use timeline::{
     Packed, Refill, Timeline, TimelineBuilder, TimelineOptions, TimelineServer, TimelineThread,
 };

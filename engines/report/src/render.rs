@@ -156,7 +156,10 @@ mod tests {
     #[test]
     fn without_scripts_each_task_has_its_verdict() {
         let outcome = |jobs, missed| TaskOutcome { jobs, missed, ..TaskOutcome::default() };
-        let run = |outcome| Run { tasks: vec![RunTask { outcome, histogram: Vec::new() }], ..Run::default() };
+        let run = |outcome| Run {
+            tasks: vec![RunTask { outcome, histogram: Vec::new(), judged: None }],
+            ..Run::default()
+        };
         let measured = Run { kind: RunKind::Measured, ..run(outcome(1, 0)) };
         let task = TaskRow { name: "a<b".into(), verdict: TaskVerdict::Misses, ..TaskRow::default() };
         let closing = Closing {

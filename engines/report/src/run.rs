@@ -98,6 +98,17 @@ pub struct RunTask {
     pub outcome: TaskOutcome,
     /// The distribution of response times, ascending; empty where it was not kept.
     pub histogram: Vec<HistogramBucket>,
+    /// How many of the released jobs were judged; `None` where nobody looked.
+    pub judged: Option<Judged>,
+}
+
+/// Of the jobs that were released, those that were judged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Judged {
+    /// By the clock, on record or not.
+    pub released: u64,
+    /// With whole records, by which the rules give the schedule that was seen.
+    pub judged: u64,
 }
 
 /// One bucket: its lower edge in nanoseconds and how many response times fell into it.
@@ -109,7 +120,7 @@ impl RunTask {
     #[must_use]
     pub fn new(outcome: &TaskOutcome, statistics: Option<&ResponseStatistics>) -> RunTask {
         let histogram = statistics.map(buckets).unwrap_or_default();
-        RunTask { outcome: outcome.clone(), histogram }
+        RunTask { outcome: outcome.clone(), histogram, judged: None }
     }
 }
 

@@ -15,6 +15,8 @@
 //! A processor without budgets begins anew whenever it has no job: its jobs are kept until the questions about them are answered. One with budgets is scheduled
 //! from its beginning, after the last record. Each machine takes time linear in the trace.
 
+mod drivers;
+mod losses;
 pub(crate) mod plan;
 mod table;
 pub(crate) mod world;
@@ -25,9 +27,11 @@ use crate::processor::{Occupant, Slice, Stolen};
 use crate::result::{Class, Evidence};
 use crate::verifier::Verifier;
 use horolog_model::{Companion, CpuId, ModelError, OverrunPolicy, Preemption, System, Task};
-use horolog_sched::{Driver, Machine, MachineBuilder, ProcessorIndex};
+use horolog_sched::{Allowance, Driver, Machine, MachineBuilder, ProcessorIndex};
+use losses::Whole;
 use plan::{Amount, Conditions, Limit, Mark, NO_LIMIT, Ran, What};
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use table::Ends;
 use world::{Planned, Rules, ends_of};
 
@@ -94,6 +98,8 @@ pub(crate) struct Again {
     answered: u64,
     /// When records of its jobs were lost since.
     lost: Vec<u64>,
+    /// Of one with budgets: what lies before losses.
+    before: Vec<Whole>,
 }
 
 impl Again {
@@ -107,7 +113,7 @@ impl Again {
         // What another processor's job does decides when a lock across processors comes.
         let crosses = own.resources().iter().any(|resource| resource.protocol.is_global());
         let is_alone = own.clusters().is_empty() && !crosses;
-        let is_plain = own.modes().is_empty() && system.first_driver().is_none() && is_alone;
+        let is_plain = own.modes().is_empty() && drivers::can_be_told(system) && is_alone;
         if !is_plain {
             return Ok(vec![None; model.cpus.len()]);
         }
@@ -116,8 +122,9 @@ impl Again {
         let can = |cpu: CpuId| {
             let is_served = own.servers_on(cpu).next().is_some();
             let is_known = |task: &Task| !acts(task) || !matches!(task.preemption, Preemption::Deferred(_));
-            !(model.foreign && is_served) && own.tasks_on(cpu).all(|(_, task)| is_known(task))
+            !model.foreign || !is_served && own.tasks_on(cpu).all(|(_, task)| is_known(task))
         };
+        let allowances: Arc<[Allowance]> = own.task_ids().map(|id| Allowance::of(own, id)).collect();
         let builder = MachineBuilder::new(own);
         let builder = if model.simulated { builder.job_budgets() } else { builder.on_threads(false) };
         let machine: Machine = builder.build()?;
@@ -128,7 +135,8 @@ impl Again {
                     fresh: Driver::new(machine.clone(), own, here),
                     begins_anew: own.servers_on(cpu).next().is_none(),
                     rules: Rules {
-                        tells_progress: !model.simulated && own.tasks_on(cpu).any(|(_, task)| acts(task)),
+                        allowances: (!model.simulated && own.tasks_on(cpu).any(|(_, task)| acts(task)))
+                            .then(|| allowances.clone()),
                         chooses_always: own.servers_on(cpu).next().is_some()
                             && own.tasks_on(cpu).all(|(_, task)| task.preemption == Preemption::Preemptive),
                     },
@@ -136,6 +144,7 @@ impl Again {
                     idle: VecDeque::new(),
                     answered: 0,
                     lost: Vec::new(),
+                    before: Vec::new(),
                 }
             })
         };
@@ -145,14 +154,6 @@ impl Again {
     /// Something else has the processor in `from..to`, which ends last of all so far.
     pub(crate) fn withdraw(&mut self, from: u64, to: u64) {
         put_together(&mut self.kept.withdrawn, from.max(self.answered), to);
-    }
-
-    pub(crate) fn note_broken(&mut self, broken: Broken) {
-        self.kept.broken.push(broken);
-    }
-
-    pub(crate) fn note_stolen(&mut self, stolen: Stolen) {
-        self.kept.stolen.push(stolen);
     }
 
     /// How many busy stretches wait for their evidence.
@@ -169,9 +170,9 @@ impl Again {
     /// When each job ends under these conditions.
     fn ends(
         &self,
-        kept: &Kept,
+        (fresh, kept): (&Driver, &Kept),
         model: &Model,
-        stolen: &[u64],
+        (stolen, withdrawn): (&[u64], &[(u64, u64)]),
         conditions: Conditions,
         until: u64,
     ) -> Option<Vec<u64>> {
@@ -181,9 +182,7 @@ impl Again {
         let mut plan: Vec<Planned> =
             jobs.map(|(place, ran)| ran.plan(place, conditions, model, stolen(place))).collect();
         plan.sort_by_key(|job| (job.ready, job.task, job.number));
-        let nothing: &[(u64, u64)] = &[];
-        let withdrawn = if conditions.is_out() { nothing } else { &kept.withdrawn };
-        ends_of(&self.fresh, model.tasks.len(), self.rules, &plan, withdrawn, until)
+        ends_of(fresh, model.tasks.len(), &self.rules, &plan, withdrawn, until)
     }
 }
 
@@ -206,6 +205,8 @@ struct Kept {
     /// order of time.
     withdrawn: Vec<(u64, u64)>,
     stolen: Vec<Stolen>,
+    /// What of it is beyond the interrupts' costs, in a simulated trace.
+    beyond: Vec<(u64, u64)>,
     /// When it is not known who had it.
     unknown: Vec<(u64, u64)>,
     broken: Vec<Broken>,
@@ -223,10 +224,13 @@ impl Kept {
         let withdrawn = std::mem::replace(&mut self.withdrawn, behind);
         let mut broken = std::mem::take(&mut self.broken);
         self.broken = broken.extract_if(.., |broken| broken.since >= at).collect();
+        let until = self.beyond.partition_point(|(from, _)| *from < at);
+        let behind = self.beyond.split_off(until);
+        let beyond = std::mem::replace(&mut self.beyond, behind);
         let (stolen, unknown) = (self.stolen.clone(), self.unknown.clone());
         self.stolen.retain(|stolen| stolen.to > at);
         self.unknown.retain(|(_, to)| *to > at);
-        Kept { jobs, late, withdrawn, stolen, unknown, broken }
+        Kept { jobs, late, withdrawn, beyond, stolen, unknown, broken }
     }
 
     /// Whether it is known all the time from `from` to `to` who had the processor.
@@ -305,7 +309,7 @@ impl Verifier {
     /// Keeps a job for scheduling its processor again.
     pub(crate) fn keep_ran(&mut self, cpu: usize, ran: Ran) {
         let Some(again) = &mut self.again[cpu] else { return };
-        if again.kept.jobs.len() < MOST_JOBS {
+        if again.jobs() < MOST_JOBS {
             again.kept.jobs.push(ran);
             return;
         }
@@ -318,7 +322,8 @@ impl Verifier {
             again.idle.clear();
             self.answer_by_amounts(kept.late);
         } else if let Some(again) = self.again[cpu].take() {
-            self.answer_by_amounts(again.kept.late);
+            let before = again.before.into_iter().flat_map(|whole| whole.kept.late);
+            self.answer_by_amounts(before.chain(again.kept.late).collect());
         }
     }
 
@@ -364,13 +369,11 @@ impl Verifier {
 
     /// A late job is asked about, where its processor can be scheduled again.
     pub(crate) fn ask_again(&mut self, late: Late) {
-        match &mut self.again[late.candidate.cpu] {
-            Some(again) if late.candidate.arrival >= again.answered => again.kept.late.push(late),
-            _ => {
-                let class = late.by_amounts;
-                self.tell_late(late, class, &[]);
-            }
-        }
+        let left = match &mut self.again[late.candidate.cpu] {
+            Some(again) => again.ask(late),
+            None => Some(late),
+        };
+        self.answer_by_amounts(left.into_iter().collect());
     }
 
     fn answer_by_amounts(&mut self, all: Vec<Late>) {
@@ -399,7 +402,7 @@ impl Verifier {
             let kept = again.kept.split(at, jobs.min(again.kept.jobs.len()));
             again.answered = at;
             if is_whole {
-                self.answer(&again, kept);
+                self.answer(&again, (&again.fresh, again.answered), kept);
             } else {
                 again.lost.retain(|lost| *lost > at);
                 self.answer_by_amounts(kept.late);
@@ -423,35 +426,60 @@ impl Verifier {
                 self.tasks[task].pending = pending;
             }
             let Some(mut again) = self.again[cpu].take() else { continue };
+            if !again.begins_anew && !again.lost.is_empty() {
+                let fresh = again.fresh.clone();
+                let behind = again.go_on_from(fresh, u64::MAX);
+                self.leave_open(behind);
+            }
+            for Whole { fresh, kept, from, .. } in std::mem::take(&mut again.before) {
+                self.answer(&again, (&fresh, from), kept);
+            }
             let jobs = again.kept.jobs.len();
             let kept = again.kept.split(u64::MAX, jobs);
             if kept.late.is_empty() {
                 continue;
             }
             if again.lost.is_empty() {
-                self.answer(&again, kept);
+                self.answer(&again, (&again.fresh, again.answered), kept);
             } else {
                 self.answer_by_amounts(kept.late);
             }
         }
     }
 
-    fn answer(&mut self, again: &Again, mut kept: Kept) {
+    /// `fresh` is the machine as it was at the beginning, at `from`.
+    fn answer(&mut self, again: &Again, (fresh, from): (&Driver, u64), mut kept: Kept) {
         if kept.late.is_empty() {
             return;
+        }
+        // Where a job with a budget goes through its segments in a way that is not on record, what its policy does is not known.
+        let is_known = |ran: &Ran| {
+            let task = &self.model.tasks[ran.task as usize];
+            !(task.acts && ran.has_hidden_points()) && !task.thread.is_background
+        };
+        if !kept.jobs.iter().all(is_known) {
+            return self.answer_by_amounts(kept.late);
         }
         // Whatever has not ended by then does not end.
         let until = self.now.saturating_mul(2).saturating_add(1_000_000_000);
         let stolen = kept.stolen_of_each();
-        let has_interval = !stolen.is_empty() || kept.jobs.iter().any(|ran| ran.is_skipped || ran.holds());
+        let cpu = kept.late[0].candidate.cpu;
+        let has_drivers = self.drivers.has_any();
+        let is_declared = has_drivers && !self.model.simulated && !kept.withdrawn.is_empty();
+        let has_interval =
+            !stolen.is_empty() || is_declared || kept.jobs.iter().any(|ran| ran.is_skipped || ran.holds());
         let machine = |is_cut: bool, amount: Amount| {
-            again.ends(&kept, &self.model, &stolen, Conditions { is_cut, amount }, until)
+            let conditions = Conditions { is_cut, amount };
+            let withdrawn = self.withdrawn_under(cpu, &kept, conditions);
+            again.ends((fresh, &kept), &self.model, (&stolen, &withdrawn), conditions, until)
         };
         let least = |is_cut: bool, most: &Option<Vec<u64>>| {
             if has_interval { machine(is_cut, Amount::Least) } else { most.clone() }
         };
-        let is_free = self.model.is_free_of_costs(kept.late[0].candidate.cpu);
-        let is_disturbed = !(kept.withdrawn.is_empty() && self.model.simulated && is_free);
+        let is_free = self.model.is_free_of_costs(cpu);
+        // What was left out would have been executed without what left it out, and was not.
+        let leaves_out = kept.jobs.iter().any(|ran| ran.is_skipped);
+        let is_disturbed = !(kept.withdrawn.is_empty() && self.model.simulated && is_free) || leaves_out;
         let both = machine(true, Amount::Most);
         let out = machine(false, Amount::Most);
         let (both_least, out_least) = (least(true, &both), least(false, &out));
@@ -483,12 +511,16 @@ impl Verifier {
             let place = places.get(&key).copied().flatten();
             let class = match place {
                 Some(place) => {
-                    let is_broken = late.is_broken || !culprits.is_empty();
+                    let is_beyond = kept.beyond.first().is_some_and(|(from, _)| *from < late.candidate.to);
+                    let is_broken = late.is_broken || is_beyond || !culprits.is_empty();
                     let is_known = kept.knows_all(late.candidate.from, late.candidate.to);
                     let (ran, times) = (&kept.jobs[place], all.of(place));
                     let (class, helps) = self.class_by_machines(&late, ran, times, (is_broken, is_known));
                     late.helps = helps;
-                    class
+                    // What budgets were at the beginning may come from what was broken before that.
+                    let remembers =
+                        from > 0 && !again.begins_anew && self.report.count(Class::ModelViolated) > 0;
+                    if class == Class::BoundViolated && remembers { Class::CannotTell } else { class }
                 }
                 None => late.by_amounts,
             };
@@ -548,7 +580,7 @@ mod tests {
             };
             let high =
                 Planned { place: 1, task: 0, ready: 7, deadline: 107, first: 3, then: vec![], ..low.clone() };
-            ends_of(&again.fresh, 2, again.rules, &[low, high], &[], 1_000).expect("it is not refused")
+            ends_of(&again.fresh, 2, &again.rules, &[low, high], &[], 1_000).expect("it is not refused")
         };
         assert_eq!(ends(40, &[]), [43, 10]);
         assert_eq!(ends(5, &[(Step::Hold, 15), (Step::Free, 20)]), [43, 23]);

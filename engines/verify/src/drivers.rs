@@ -47,6 +47,8 @@ pub(crate) struct Drivers {
 pub(crate) struct Thread {
     /// Devices wake it, so that its arrivals follow no pattern.
     pub(crate) is_driver: bool,
+    /// The softirqs' background thread.
+    pub(crate) is_background: bool,
     /// Users lend it its priority, so that its place in the order is not known.
     pub(crate) is_lent: bool,
 }
@@ -60,11 +62,11 @@ pub(crate) fn companion(system: &System, header: &Header) -> Result<Companion, V
 pub(crate) fn threads(system: &System, companion: &Companion) -> Vec<Thread> {
     let thread = |role: &Role| match role {
         Role::Task => Thread::default(),
-        Role::Background => Thread { is_driver: true, is_lent: false },
+        Role::Background => Thread { is_driver: true, is_background: true, is_lent: false },
         Role::Handler(device) => {
             let service = &system.devices()[*device].service;
             let is_lent = matches!(service, DeviceService::Thread { rule: PriorityRule::Waiting, .. });
-            Thread { is_driver: true, is_lent }
+            Thread { is_driver: true, is_background: false, is_lent }
         }
     };
     companion.roles.iter().map(thread).collect()
@@ -235,6 +237,7 @@ impl Verifier {
             subject: name,
             message,
         });
+        self.note_beyond_cost(cpu, from.saturating_add(cost), from.saturating_add(length));
         self.breach(cpu, self.now, length - cost, true, "interrupts beyond their cost");
     }
 }

@@ -287,6 +287,7 @@ impl Verifier {
             let is_disturbed =
                 self.model.is_best_effort || !self.model.simulated && excess - overdraw <= disturbed;
             let (name, cpu) = (level.name.clone(), level.cpu);
+            let cause = self.overrun_of(&[task], (since, to));
             let found = Found {
                 class: if is_disturbed { Class::MachineDisturbed } else { Class::ModelViolated },
                 check: Check::Budget,
@@ -302,7 +303,7 @@ impl Verifier {
                     amount_ns: Span::from_ns(disturbed),
                 }],
                 message: format!(
-                    "scheduler {name} took {} more than its budgets of {} every {} since {}, of which {} may be owed",
+                    "scheduler {name} took {} more than its budgets of {} every {} since {}, of which {} may be owed{cause}",
                     Span::from_ns(excess),
                     Span::from_ns(level.budget),
                     Span::from_ns(level.period),

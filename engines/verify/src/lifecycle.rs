@@ -11,6 +11,7 @@ use crate::processor::{Finished, Occupant};
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
 use horolog_model::Arrival;
+use horolog_sched::ANY_SEGMENT;
 use horolog_time::Span;
 use horolog_trace::{Kind, NO_JOB, Record};
 
@@ -333,7 +334,9 @@ impl Verifier {
         let is_deferred = matches!(model.stretches, Stretches::Segments(_));
         let limit = self.limit_of(task, segment, !legal && reachable);
         if is_deferred {
-            self.mark(task, What::Point(limit));
+            let is_budgeted = self.model.tasks[task].acts;
+            let next = if is_budgeted { u32::try_from(next).unwrap_or(ANY_SEGMENT) } else { ANY_SEGMENT };
+            self.mark(task, What::Point { limit, next });
         }
         let Some(job) = self.tasks[task].pending.front_mut() else { return };
         job.stretch_from = Some(now);

@@ -34,6 +34,8 @@ pub(crate) struct TaskModel {
     pub(crate) shortened: u64,
     pub(crate) jitter: u64,
     pub(crate) wcet: u64,
+    /// Whether its overrun policy does more than to count.
+    pub(crate) acts: bool,
     /// What a job may execute until its overrun policy acts: with criticality below what it may execute in all.
     pub(crate) budget: u64,
     pub(crate) bcet: u64,
@@ -408,6 +410,7 @@ fn task_model(system: &System, id: TaskId) -> Result<TaskModel, VerifyError> {
         budget: task.wcet.as_ns(),
         limit: None,
         bcet: task.bcet.as_ns(),
+        acts: task.overrun != OverrunPolicy::Count,
         asks_for: match &task.overrun {
             OverrunPolicy::Mode(name) => system.find_mode(name),
             _ => None,

@@ -191,6 +191,10 @@ impl Report {
         }
     }
 
+    pub(crate) fn has(&self, class: Class, check: Check) -> bool {
+        self.groups.keys().any(|(of, by, _)| (*of, *by) == (class, check))
+    }
+
     pub(crate) fn count(&self, class: Class) -> u64 {
         self.groups.values().filter(|group| group.class == class).map(|group| group.count).sum()
     }

@@ -326,6 +326,35 @@ impl Verifier {
         self.lose_levels();
     }
 
+    /// Which job of these tasks kept the processor for longer than the file says, where no budget takes it from it: what a budget is overdrawn by
+    /// beyond what is allowed follows from that. In words; nothing where none did.
+    pub(crate) fn overrun_of(&self, tasks: &[usize], (from, to): (u64, u64)) -> String {
+        let keeps = |task: usize| !self.model.tasks[task].is_preemptive() || self.holds_anything(task);
+        let under_way = |&task: &usize| {
+            let job = self.tasks[task].pending.front()?;
+            let in_segment = job.executed - job.executed_before;
+            let interrupted = job.interrupted - job.interrupted_before;
+            let model = &self.model.tasks[task];
+            let most = model.wcet_of(job.segment).unwrap_or(model.wcet);
+            Some((task, job.number, in_segment.saturating_sub(interrupted).saturating_sub(most)))
+        };
+        let ended = tasks.first().map(|&task| &self.cpus[self.model.tasks[task].cpu].finished);
+        let ended = ended.into_iter().flat_map(|jobs| jobs.iter().rev());
+        let ended = ended.take_while(|job| job.completion > from).filter(|job| tasks.contains(&job.task));
+        let ended = ended.filter(|job| job.completion <= to);
+        let ended = ended
+            .map(|job| (job.task, job.number, job.executed.saturating_sub(self.model.tasks[job.task].wcet)));
+        let all = tasks.iter().filter_map(under_way).chain(ended);
+        let beyond = all.filter(|(task, _, beyond)| *beyond > self.model.execution && keeps(*task));
+        beyond.max_by_key(|(_, _, beyond)| *beyond).map_or_else(String::new, |(task, job, beyond)| {
+            format!(
+                "; {} job {job} kept the processor for {} longer than the file says, and from that it follows",
+                self.model.tasks[task].name,
+                Span::from_ns(beyond)
+            )
+        })
+    }
+
     /// Judges the windows that end now, once the server's soft jobs interfere no more.
     pub(crate) fn judge_interference(&mut self, cpu: usize) {
         for index in 0..self.servers.len() {
@@ -367,6 +396,7 @@ impl Verifier {
             let disturbed = processor.interrupted(begin, to).saturating_add(processor.stolen(begin, to));
             let is_disturbed = self.model.is_best_effort || !self.model.simulated && excess <= disturbed;
             let class = if is_disturbed { Class::MachineDisturbed } else { Class::ModelViolated };
+            let cause = self.overrun_of(&self.servers[index].tasks, (begin, to));
             let state = &mut self.servers[index];
             state.exceeded += 1;
             let name = state.name.clone();
@@ -386,7 +416,7 @@ impl Verifier {
                 }],
                 subject: name.clone(),
                 message: format!(
-                    "server {name} took {} from hard tasks in a window of {}, its budget allows {}",
+                    "server {name} took {} from hard tasks in a window of {}, its budget allows {}{cause}",
                     Span::from_ns(taken),
                     Span::from_ns(window),
                     Span::from_ns(allowed)

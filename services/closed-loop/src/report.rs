@@ -27,10 +27,15 @@ pub(crate) fn report_data(parts: &Parts<'_>) -> Result<page::ReportData, LoopErr
     let result = parts.result;
     let system = &result.proof.system;
     let mut runs = vec![timeline::run(system, page::RunKind::Simulated, &result.simulated, parts.traces.0)?];
+    note_judged(&mut runs[0], &result.simulated_verified);
     let mut machine = Vec::new();
     if let Some(measured) = &result.measured {
         let path = parts.traces.1;
-        runs.push(timeline::run(system, page::RunKind::Measured, &measured.outcome, path)?);
+        let mut run = timeline::run(system, page::RunKind::Measured, &measured.outcome, path)?;
+        if let Some(verified) = &result.verified {
+            note_judged(&mut run, verified);
+        }
+        runs.push(run);
         machine.extend(Reader::open(path)?.header().machine.clone());
         machine.push(("kernel record".to_owned(), measured.kernel_record.clone()));
     }
@@ -61,6 +66,13 @@ pub(crate) fn report_data(parts: &Parts<'_>) -> Result<page::ReportData, LoopErr
         notes: result.notes.clone(),
         json: Some(page::Packed::text(&json)),
     })
+}
+
+/// How many jobs of each task were judged.
+fn note_judged(run: &mut page::Run, verified: &Verification) {
+    for (task, seen) in run.tasks.iter_mut().zip(&verified.tasks) {
+        task.judged = Some(page::Judged { released: seen.released, judged: seen.judged });
+    }
 }
 
 /// What the page saves as JSON: the document of `loop --format json`.

@@ -177,3 +177,32 @@ fn a_response_that_no_pattern_gives_is_not_called_a_violated_bound() {
     );
     assert_ne!(found.verdict, Verdict::Holds);
 }
+
+/// A job takes too long, its policy leaves the next one out, and a later job of another task is beyond its bound in every schedule that the file allows: the
+/// pattern has the job that was left out.
+#[test]
+fn a_pattern_has_what_a_policy_has_left_out() {
+    let text = "[system]\nname = \"skips\"\n[[task]]\nname = \"high\"\nperiod = \"10 ns\"\noffset = \"0 ns\"\nwcet = \"3 ns\"\npriority = 2\n\
+                overrun = \"skip\"\nexecution = { jobs = [\"3 ns\", \"4 ns\", \"3 ns\", \"3 ns\"] }\n\
+                [[task]]\nname = \"low\"\nperiod = \"20 ns\"\noffset = \"0 ns\"\nbcet = \"1 ns\"\nwcet = \"5 ns\"\npriority = 1\n\
+                execution = { jobs = [\"1 ns\", \"1 ns\", \"5 ns\"] }\n";
+    let system = horolog_model::file::read(text, "skips.toml", &[]).expect("valid").0;
+    let proof = proof_of(&system).expect("an answer");
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("skips.trace");
+    let options = SimOptions { horizon: Horizon::Time(Span::from_ns(60)), ..SimOptions::default() };
+    simulated_run(&proof.system, &options, Some(&trace)).expect("it runs");
+    let mut records: Vec<Record> = Vec::new();
+    horolog_sim::simulate(&proof.system, &options, &mut records).expect("it runs");
+    assert!(records.iter().any(|one| one.kind == RecordKind::Skip && one.value == 20));
+    let of = |bound: u64| verified(&proof, &trace, vec![(TaskId(1), Span::from_ns(bound))]);
+    assert_eq!((bound_violations(&of(8)), of(8).counterexample), (0, None));
+    let found = of(7);
+    assert_eq!(bound_violations(&found), 1, "{:?} {:?}", found.findings, found.notes);
+    let text = std::fs::read_to_string(found.counterexample.expect("a pattern")).expect("it was written");
+    let pattern: ReleasePattern = serde_json::from_str(&text).expect("a pattern");
+    let run = replay(&proof.system, &pattern, &ReplayOptions::default(), &mut NullSink);
+    let witness = run.expect("the file allows it").witness.expect("a job");
+    assert_eq!((witness.as_promised, witness.response), (Some(true), Some(Span::from_ns(8))));
+    assert_eq!(by_the_reference(&proof.system, &pattern), Some(8));
+}

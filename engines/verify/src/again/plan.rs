@@ -3,6 +3,7 @@
 use crate::again::world::{Planned, Step};
 use crate::job::Job;
 use crate::model::Model;
+use horolog_sched::ANY_SEGMENT;
 
 /// A place in a job's execution: after so much of what it had the processor for, without interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,8 +15,12 @@ pub(crate) struct Mark {
 /// What is there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum What {
-    /// A preemption point, and what may be executed at most since the one before.
-    Point(Limit),
+    /// A preemption point, what may be executed at most since the one before, and the segment that follows where the job's budget hangs on it,
+    /// else [`horolog_sched::ANY_SEGMENT`].
+    Point {
+        limit: Limit,
+        next: u32,
+    },
     Lock(u32),
     /// And for how long it may hold it.
     Unlock {
@@ -150,7 +155,8 @@ impl Ran {
         let is_out = conditions.is_out();
         let arrival = if is_cut { self.legal_arrival } else { self.arrival };
         // Who notices a release late is the model's fault in a simulation and the machine's else.
-        let is_capped = if model.simulated { is_cut } else { is_out };
+        // When the thread of a driver is told of an event is its interrupt's doing.
+        let is_capped = !task.thread.is_driver && if model.simulated { is_cut } else { is_out };
         let latest = arrival.saturating_add(model.allowed_lateness(self.task as usize, arrival));
         // Who was served a little later than he was ready could not be served before.
         let is_served_late = !is_out
@@ -179,6 +185,12 @@ impl Ran {
         hold(&mut self.marks, self.runs_from.1, known, end);
     }
 
+    /// Whether it passed a preemption point that is not on record: how it went through its segments is not known then.
+    pub(crate) fn has_hidden_points(&self) -> bool {
+        let is_hidden = |mark: &Mark| matches!(mark.what, What::Point { limit, .. } if limit.has_points);
+        self.last.has_points || self.marks.iter().any(is_hidden)
+    }
+
     /// Whether it is not known where it began to keep the processor.
     pub(crate) fn holds(&self) -> bool {
         self.marks.iter().any(|mark| matches!(mark.what, What::Hold(_)))
@@ -194,17 +206,17 @@ impl Ran {
             Steps { conditions, all: Vec::new(), removed: 0, kept: 0, since: 0, held: Vec::new() };
         let mut rest = self.marks.as_slice();
         loop {
-            let is_point = |mark: &Mark| matches!(mark.what, What::Point(_));
+            let is_point = |mark: &Mark| matches!(mark.what, What::Point { .. });
             let here = rest.iter().position(is_point);
             let (within, point) = rest.split_at(here.unwrap_or(rest.len()));
-            let (end, limit) = match point.first() {
-                Some(&Mark { at, what: What::Point(limit) }) => (at, limit),
-                _ => (self.had.max(amount), self.last),
+            let (end, limit, next) = match point.first() {
+                Some(&Mark { at, what: What::Point { limit, next } }) => (at, limit, next),
+                _ => (self.had.max(amount), self.last, ANY_SEGMENT),
             };
             within.iter().for_each(|&mark| steps.take(mark, limit));
             steps.close(end, limit);
             let Some((_, behind)) = point.split_first() else { break };
-            steps.all.push((steps.since, Step::Point));
+            steps.all.push((steps.since, Step::Point(next)));
             rest = behind;
         }
         let whole = self.had.max(amount).saturating_sub(steps.removed);
@@ -276,7 +288,12 @@ impl Steps {
             What::Keep(length) if !is_cut => self.kept = self.kept.saturating_add(length),
             What::Hold(_) if !is_cut => self.all.push((at, Step::Hold)),
             What::Free if !is_cut => self.all.push((at, Step::Free)),
-            What::Point(_) | What::Sleep(_) | What::Keep(_) | What::Stop(_) | What::Hold(_) | What::Free => {}
+            What::Point { .. }
+            | What::Sleep(_)
+            | What::Keep(_)
+            | What::Stop(_)
+            | What::Hold(_)
+            | What::Free => {}
         }
     }
 
@@ -288,7 +305,7 @@ impl Steps {
         } else if limit.has_points {
             while limit.most > 0 && self.since.saturating_add(limit.most) < place {
                 self.since += limit.most;
-                self.all.push((self.since, Step::Point));
+                self.all.push((self.since, Step::Point(ANY_SEGMENT)));
             }
             self.since = place;
         } else {
@@ -304,7 +321,7 @@ impl Steps {
         self.all.extend(open.map(|(resource, _)| (u64::MAX, Step::Unlock(resource))));
         self.all.sort_by_key(|(at, _)| *at);
         // Nobody gives way at his end.
-        self.all.retain(|(at, step)| *at < amount || *step != Step::Point);
+        self.all.retain(|(at, step)| *at < amount || !matches!(step, Step::Point(_)));
         let at = |place: usize| self.all.get(place).map_or(amount, |(at, _)| (*at).min(amount));
         let then = self.all.iter().enumerate().map(|(place, (_, step))| (*step, at(place + 1) - at(place)));
         (at(0), then.collect())
@@ -354,15 +371,18 @@ mod tests {
 
     #[test]
     fn a_segment_is_cut_and_a_missing_point_is_put_in() {
-        let two = ran(500, &[(250, What::Point(most(200)))], most(300));
-        assert_eq!(two.steps(500, whole(true)), (250, vec![(Step::Point, 250)]));
-        assert_eq!(two.steps(500, cut(true)), (200, vec![(Step::Point, 250)]));
-        assert_eq!(two.steps(400, cut(true)), (200, vec![(Step::Point, 200)]));
+        let two = ran(500, &[(250, What::Point { limit: most(200), next: ANY_SEGMENT })], most(300));
+        assert_eq!(two.steps(500, whole(true)), (250, vec![(Step::Point(ANY_SEGMENT), 250)]));
+        assert_eq!(two.steps(500, cut(true)), (200, vec![(Step::Point(ANY_SEGMENT), 250)]));
+        assert_eq!(two.steps(400, cut(true)), (200, vec![(Step::Point(ANY_SEGMENT), 200)]));
         let missing = ran(500, &[], Limit { most: 200, has_points: true });
         assert_eq!(missing.steps(500, whole(true)), (500, vec![]));
-        assert_eq!(missing.steps(500, cut(true)), (200, vec![(Step::Point, 200), (Step::Point, 100)]));
+        assert_eq!(
+            missing.steps(500, cut(true)),
+            (200, vec![(Step::Point(ANY_SEGMENT), 200), (Step::Point(ANY_SEGMENT), 100)])
+        );
         // Nothing is left behind a point.
-        assert_eq!(missing.steps(400, cut(true)), (200, vec![(Step::Point, 200)]));
+        assert_eq!(missing.steps(400, cut(true)), (200, vec![(Step::Point(ANY_SEGMENT), 200)]));
         assert_eq!(ran(400, &[], Limit { most: 200, has_points: true }).steps(200, cut(true)), (200, vec![]));
     }
 

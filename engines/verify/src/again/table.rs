@@ -2,7 +2,7 @@
 
 use crate::again::plan::Ran;
 use crate::again::{Helps, Late};
-use crate::result::Class;
+use crate::result::{Check, Class};
 use crate::verifier::Verifier;
 
 /// When the jobs ended on each machine; `None` where it refused what they do. What is known as an interval stands as the least and the most.
@@ -79,7 +79,7 @@ impl Verifier {
         times: Option<Times>,
         (is_broken, is_known): (bool, bool),
     ) -> (Class, Helps) {
-        let Some(times) = times else { return (late.by_amounts, late.helps) };
+        let Some(times) = times else { return (Class::CannotTell, late.helps) };
         let in_time = |end: u64, begin: u64| end.saturating_sub(begin) <= late.bound;
         let helped = Helped {
             cut: in_time(times.cut, ran.legal_arrival),
@@ -105,10 +105,15 @@ impl Verifier {
                 && self.cpus[late.candidate.cpu].kernel
                 && !self.model.is_best_effort
                 && !late.is_disturbed;
-            let is_seen = self.model.simulated || is_ruled;
+            // Of simulated drivers not every choice above the threads is on record.
+            let is_exact = self.model.simulated && !self.drivers.has_any();
+            let is_seen = is_exact || is_ruled && !self.drivers.has_any();
             return if is_seen { Class::ScheduleDiffers } else { Class::CannotTell };
         }
-        if self.model.simulated && !is_broken { Class::BoundViolated } else { helped.class() }
+        let class = if self.model.simulated && !is_broken { Class::BoundViolated } else { helped.class() };
+        // An interrupt within a softirq is not held against its cost, so it is not shortened either.
+        let is_open = self.drivers.has_any() && self.report.has(Class::ModelViolated, Check::Interrupt);
+        if class == Class::BoundViolated && is_open { Class::CannotTell } else { class }
     }
 
     /// By how much the end of a job may differ from the recorded one where everything is scheduled as it was.

@@ -1,17 +1,20 @@
 //! A processor in virtual time, with jobs whose every step is known before.
 
 use horolog_model::TaskId;
-use horolog_sched::{ANY_SEGMENT, Cause, Choice, Driver, Note, OverrunAction, Progress, Tell, World};
+use horolog_sched::{
+    ANY_SEGMENT, Allowance, Cause, Choice, Driver, Note, OverrunAction, Progress, Tell, World,
+};
 use horolog_time::{Instant, Span};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::convert::Infallible;
+use std::sync::Arc;
 
 /// What a job does between two stretches of execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// It comes to a preemption point.
-    Point,
+    /// It comes to a preemption point, and goes on with this segment.
+    Point(u32),
     Lock(u32),
     Unlock(u32),
     /// It sleeps for so long.
@@ -47,10 +50,33 @@ struct Line {
     left: u64,
     next: usize,
     executed: u64,
+    segment: Segment,
     /// When it came to a section that it may begin once the choice of that instant is made.
     held_at: Option<u64>,
     /// How many reasons it has to keep the processor: stretches of that may overlap.
     keeps: u32,
+}
+
+/// Where a job is in its segments.
+#[derive(Clone, Copy, Default, Debug)]
+struct Segment {
+    number: u32,
+    /// What the job had executed when it began.
+    before: u64,
+    /// The worst cases of those before it.
+    path: Span,
+    /// What the way that is left open takes at the most; `None`: as much as the task.
+    tighter: Option<Span>,
+}
+
+impl Segment {
+    /// The one that follows after the job has executed so much.
+    fn enter(&mut self, next: u32, executed: u64, allowance: &Allowance) {
+        let left = allowance.segment_wcet(self.number as usize);
+        let path = self.path.checked_add(left).unwrap_or(Span::MAX);
+        let tighter = Some(allowance.tighter_wcet(path, next as usize));
+        *self = Segment { number: next, before: executed, path, tighter };
+    }
 }
 
 /// One processor. What takes it away is told by whoever drives it ([`ends_of`]).
@@ -59,8 +85,8 @@ struct Jobs<'a> {
     /// The next one to be released.
     next: usize,
     lines: Vec<Line>,
-    /// Whether the machine is told how far jobs are.
-    tells_progress: bool,
+    /// Where the machine is told how far jobs are, what each task's may execute.
+    allowances: Option<&'a [Allowance]>,
     /// When sleeping jobs wake, by task.
     wakes: BinaryHeap<Reverse<(u64, usize)>>,
     running: Option<usize>,
@@ -75,10 +101,10 @@ struct Jobs<'a> {
 }
 
 /// How a machine is asked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Rules {
-    /// Whether it is told how far jobs are.
-    pub(crate) tells_progress: bool,
+    /// Where it is told how far jobs are, what each task's may execute.
+    pub(crate) allowances: Option<Arc<[Allowance]>>,
     /// Whether it chooses also while something else has the processor: what a budget is then hangs on who would run. A job that cannot be
     /// preempted must not be chosen before it begins.
     pub(crate) chooses_always: bool,
@@ -89,7 +115,7 @@ pub(crate) struct Rules {
 pub(crate) fn ends_of(
     fresh: &Driver,
     tasks: usize,
-    Rules { tells_progress, chooses_always }: Rules,
+    Rules { allowances, chooses_always }: &Rules,
     plan: &[Planned],
     withdrawn: &[(u64, u64)],
     until: u64,
@@ -99,7 +125,7 @@ pub(crate) fn ends_of(
         plan,
         next: 0,
         lines: vec![Line::default(); tasks],
-        tells_progress,
+        allowances: allowances.as_deref(),
         wakes: BinaryHeap::new(),
         running: None,
         asked: 0,
@@ -117,7 +143,7 @@ pub(crate) fn ends_of(
         let Ok(_) = driver.run(&mut jobs, 0, from);
         driver.withdraw(&mut jobs, 0, from, Cause::Foreign);
         jobs.withdraw(from);
-        if chooses_always {
+        if *chooses_always {
             // A budget may have ended just now.
             let Ok(()) = driver.instant(&mut jobs, 0, from);
             let mut now = from;
@@ -190,7 +216,7 @@ impl Jobs<'_> {
         let line = &mut self.lines[task];
         let first = line.pending.front().map_or(0, |&place| self.plan[place].first);
         (line.left, line.next, line.executed) = (first, 0, 0);
-        (line.held_at, line.keeps) = (None, 0);
+        (line.held_at, line.keeps, line.segment) = (None, 0, Segment::default());
     }
 
     /// The oldest job of a task is gone.
@@ -221,9 +247,18 @@ impl Jobs<'_> {
             }
             (line.left, line.next) = (length, line.next + 1);
             match step {
-                Step::Point => {
+                Step::Point(next) => {
+                    let allowance = self.allowances.and_then(|all| all.get(task));
+                    let next = match allowance.filter(|_| next != ANY_SEGMENT) {
+                        // Its thread says where it is.
+                        Some(allowance) => {
+                            line.segment.enter(next, line.executed, allowance);
+                            ANY_SEGMENT
+                        }
+                        None => next,
+                    };
                     // A choice may follow.
-                    self.is_refused |= tell.preemption_point(id, ANY_SEGMENT).is_err();
+                    self.is_refused |= tell.preemption_point(id, next).is_err();
                     return;
                 }
                 Step::Lock(resource) => match tell.lock(id, resource) {
@@ -284,11 +319,17 @@ impl World for Jobs<'_> {
         if self.lines[running].left == 0 {
             self.take_steps(running, tell);
         }
-        if self.tells_progress
+        if self.allowances.is_some()
             && let Some(running) = self.running
         {
-            let executed = Span::from_ns(self.lines[running].executed);
-            tell.progress(TaskId(running as u32), Progress { executed, ..Progress::default() });
+            let Line { executed, segment, .. } = self.lines[running];
+            let progress = Progress {
+                segment: segment.number as usize,
+                executed: Span::from_ns(executed),
+                before_segment: Span::from_ns(segment.before),
+                tighter_wcet: segment.tighter,
+            };
+            tell.progress(TaskId(running as u32), progress);
         }
         Ok(())
     }
@@ -310,11 +351,13 @@ impl World for Jobs<'_> {
             let asked = &mut self.asked;
             let executed = |_| now.saturating_sub(std::mem::replace(asked, now));
             let deadline = Instant::from_ns(job.deadline);
-            self.is_refused |= tell.release(TaskId(job.task), deadline, executed).is_err();
+            let told = tell.release(TaskId(job.task), deadline, executed);
             if !is_taken {
+                // Its policy, or the mode, has none of it.
                 self.left -= 1;
                 continue;
             }
+            self.is_refused |= told.is_err();
             self.lines[task].pending.push_back(place);
             if self.lines[task].pending.len() == 1 {
                 self.begin(task);
@@ -325,7 +368,7 @@ impl World for Jobs<'_> {
 
     fn overran(&mut self, _: u64, task: TaskId, action: OverrunAction) {
         // A job on a thread goes on to its end, whatever its policy says.
-        if self.tells_progress || !matches!(action, OverrunAction::Drop | OverrunAction::Stop) {
+        if self.allowances.is_some() || !matches!(action, OverrunAction::Drop | OverrunAction::Stop) {
             return;
         }
         self.running = None;

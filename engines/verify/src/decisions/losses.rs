@@ -140,6 +140,13 @@ impl Decisions {
         now.saturating_sub(self.lost.since.take().unwrap_or(now))
     }
 
+    /// The machine as it is at `now`, with its processor.
+    fn believed(&self, now: u64) -> Driver {
+        let (mut driver, mut recorded) = (self.driver.clone(), self.recorded.clone());
+        driver.give_back(&mut super::Told::between(&mut recorded, None), HERE, now);
+        driver
+    }
+
     /// What the records of an instant say of budgets in doubt, after everything else of the instant.
     pub(super) fn learn(&mut self, group: &[Record], now: u64) {
         for counted in &self.servers {
@@ -176,11 +183,20 @@ impl Verifier {
         self.cpus[place].tasks.iter().all(|&task| self.tasks[task].pending.is_empty())
     }
 
+    /// Where the machine of a processor with budgets is believed again, jobs can be scheduled again from here on.
+    fn go_on(&mut self, decisions: &Decisions, not_judged: Option<u64>, now: u64) {
+        let is_tree_of_a_run = decisions.puts.is_some();
+        if not_judged.is_some() && !decisions.is_flat() && !is_tree_of_a_run {
+            self.go_on_behind_a_loss(decisions.place, || decisions.believed(now), now);
+        }
+    }
+
     /// The last instant is over, and jobs were unknown at it.
     pub(super) fn look_for_idling(&mut self, decisions: &mut Decisions, now: u64) {
         decisions.is_open = false;
         if !self.may_have_unknown_jobs(decisions.place) && self.has_no_job(decisions.place) {
             let span = decisions.begin_anew(now, &self.companion);
+            self.go_on(decisions, span, now);
             self.compared[decisions.place].count_not_judged(span.unwrap_or(0));
         }
     }
@@ -189,6 +205,7 @@ impl Verifier {
     pub(super) fn look_at_budgets(&mut self, decisions: &mut Decisions, now: u64) {
         if self.has_no_job(decisions.place) {
             let span = decisions.believe_if_known(now, &self.companion);
+            self.go_on(decisions, span, now);
             self.compared[decisions.place].count_not_judged(span.unwrap_or(0));
         }
     }

@@ -78,8 +78,15 @@ fn is_about(finding: &Finding, job: &MissedJob) -> bool {
 /// The worst thing that the machine did in a job's busy window.
 fn worst_disturbance<'a>(found: &'a Verification, job: &MissedJob) -> Option<&'a Finding> {
     let is_of_machine = |check: Check| {
-        let of_machine =
-            [Check::ForeignThread, Check::Interrupt, Check::Steal, Check::Gap, Check::Starvation];
+        // A gap between two jobs of a thread, in which another one should have run, is a divergence.
+        let of_machine = [
+            Check::ForeignThread,
+            Check::Interrupt,
+            Check::Steal,
+            Check::Gap,
+            Check::Starvation,
+            Check::Divergence,
+        ];
         of_machine.contains(&check)
     };
     // What was found of the job itself is told at its end.

@@ -553,12 +553,22 @@ fn a_cause_lies_in_the_busy_window_of_a_missed_job() {
     // The more important task comes first, whoever had the worse one.
     case.found().findings.push(disturbance(Check::Gap, 11, 50, "a job 1 had CPU 0"));
     assert_eq!(text(&case), format!("{head}; found beside it: a job 1 had CPU 0"));
+    // A gap between two jobs of a thread, in which another one should have run.
+    let between = "cpu 0: a should have the processor, and b's thread between two jobs has it";
+    case.found().findings.push(disturbance(Check::Divergence, 12, 60, between));
+    assert_eq!(text(&case), format!("{head}; found beside it: {between} (in the busy window of a job 1)"));
+    // One that is the schedule's is no disturbance.
+    let mut of_schedule = disturbance(Check::Divergence, 12, 70, "cpu 0: a should have the processor");
+    of_schedule.class = Class::ScheduleDiffers;
+    case.found().findings.push(of_schedule);
+    assert_eq!(text(&case), format!("{head}; found beside it: {between} (in the busy window of a job 1)"));
     // By the machine it is where a bound would have held.
     let mut late = disturbance(Check::Response, 21, 11_000, "late");
     (late.task, late.job) = (Some("a".to_owned()), Some(1));
     case.found().findings.push(late);
     let closing = case.closing();
-    assert_eq!(closing.text, format!("{head}, by the machine: a job 1 had CPU 0"));
+    let by_machine = format!("{head}, by the machine: {between} (in the busy window of a job 1)");
+    assert_eq!(closing.text, by_machine);
     assert!(closing.help.as_ref().is_some_and(|help| help.starts_with("isolate CPU")), "{closing}");
     case.found().backend = "linux-best-effort".to_owned();
     let closing = case.closing();
