@@ -15,8 +15,8 @@ const MOST_PAIRS: usize = 5_000;
 pub struct Change {
     /// Its number.
     pub application: usize,
-    /// The set-point before.
-    pub from: usize,
+    /// The name of the set-point before, which the application may have no more.
+    pub from: String,
     /// The one now.
     pub to: usize,
     /// Whether it was made room for others with; else it was worth it.
@@ -28,7 +28,7 @@ pub struct Change {
 pub struct Again {
     /// The allocation.
     pub outcome: Outcome,
-    /// Applications that have come: not in the previous allocation, or not with a set-point that they still have.
+    /// Applications that have come: not in the previous allocation.
     pub newcomers: Vec<usize>,
     /// What changes for those that stay.
     pub changes: Vec<Change>,
@@ -43,7 +43,7 @@ struct Frozen<'a> {
     free: Vec<bool>,
 }
 
-/// Allocates again. `previous`: the set-point of each application by its name. Those that stay keep their set-points, and newcomers share what is left. Where that is not
+/// Allocates again. `previous`: the set-point of each application by its name. Those that stay keep their set-points, newcomers share what is left, by the algorithm that `request` asks for where that is better than the local search. Who stays and has its set-point no more, or not within the capacities, has to change. Where that is not
 /// enough, as few as possible of those that stay are given other set-points: one or two are searched through (of these whose change leaves the most utility;
 /// pairs only where there are at most 5,000), of more no one can be left out. Whether the freed ones and the newcomers fit is asked of the
 /// search for a first allocation, which may overlook one where there are several resources. Then up to `most_changes` of those that stay go to a better
@@ -59,12 +59,17 @@ pub fn again(
 ) -> Result<Again, Unsuitable> {
     let fresh = allocate(problem, request)?;
     let before = before(problem, previous);
-    let newcomers: Vec<usize> = (0..before.len()).filter(|&at| before[at].is_none()).collect();
+    let name_before = |at: usize| previous.get(&problem.applications()[at].name);
+    let newcomers: Vec<usize> = (0..before.len()).filter(|&at| name_before(at).is_none()).collect();
+    let changed = |at: usize, point: usize| {
+        let now = &problem.applications()[at].set_points[point].name;
+        name_before(at).filter(|before| *before != now)
+    };
     let anew = match &fresh {
         Outcome::Found(answer) => {
-            let differ = |(at, point): (usize, &usize)| before[at].is_some_and(|before| before != *point);
-            let changed = answer.choice.iter().enumerate().filter(|one| differ(*one)).count();
-            Some((answer.utility, changed))
+            let changes =
+                answer.choice.iter().enumerate().filter(|(at, point)| changed(*at, **point).is_some());
+            Some((answer.utility, changes.count()))
         }
         Outcome::NoneFits(_) => {
             return Ok(Again { outcome: fresh, newcomers, changes: Vec::new(), anew: None });
@@ -74,16 +79,15 @@ pub fn again(
     let choice: Vec<usize> = before.iter().map(|before| before.unwrap_or(0)).collect();
     let free = before.iter().map(Option::is_none).collect();
     let mut frozen = Frozen { problem, choice, free };
-    let Some(forced) = frozen.make_room() else {
+    let Some(forced) = frozen.make_room().map(|choice| frozen.better(choice, request)) else {
         let reason = "no room was found for all applications, and none is proved not to exist".to_owned();
         return Ok(Again { outcome: Outcome::Undecided(reason), newcomers, changes: Vec::new(), anew });
     };
     let mut choice = forced;
     improve(problem, &before, &mut choice, most_changes);
-    let changes = before.iter().enumerate().filter_map(|(application, before)| {
-        let (from, to) = ((*before)?, choice[application]);
-        let is_forced = frozen.free[application];
-        (from != to).then_some(Change { application, from, to, is_forced })
+    let changes = choice.iter().enumerate().filter_map(|(application, &to)| {
+        let from = changed(application, to)?.clone();
+        Some(Change { application, from, to, is_forced: frozen.free[application] })
     });
     let changes = changes.collect();
     let algorithm =
@@ -160,6 +164,23 @@ impl Frozen<'_> {
             free.zip(found.choice).for_each(|(at, point)| choice[at] = point);
         }
         Some((self.problem.of_choice(&choice)?.utility, choice))
+    }
+
+    /// This choice, or that of the asked algorithm for the free ones where it is worth more.
+    fn better(&self, choice: Vec<usize>, request: &Request) -> Vec<usize> {
+        let by_request = || {
+            let Ok(Outcome::Found(found)) = allocate(&self.rest()?, request) else { return None };
+            let mut other = self.choice.clone();
+            let free = (0..other.len()).filter(|&at| self.free[at]);
+            free.zip(found.choice).for_each(|(at, point)| other[at] = point);
+            let totals = self.problem.of_choice(&other).filter(|totals| self.problem.fits(&totals.used))?;
+            Some((totals.utility, other))
+        };
+        if !self.free.contains(&true) {
+            return choice;
+        }
+        let now = self.problem.of_choice(&choice).map_or(0, |totals| totals.utility);
+        by_request().filter(|(utility, _)| *utility > now).map_or(choice, |(_, other)| other)
     }
 
     /// Frees as few as possible until all fit.

@@ -84,6 +84,11 @@ impl<'t, 'f> Table<'t, 'f> {
     pub fn optional_text(&mut self, key: &'static str, example: &str) -> Option<Option<String>> {
         let Some(value) = self.get(key) else { return Some(None) };
         match value.get_ref() {
+            DeValue::String(text) if text.chars().any(char::is_control) => {
+                let remedy = "leave out line feeds, tabs and the like";
+                self.fail(Some(value.span()), "this text has a control character", remedy);
+                None
+            }
             DeValue::String(text) if !text.trim().is_empty() => Some(Some(text.to_string())),
             _ => {
                 let remedy = format!("`{key} = {example}`");
@@ -267,19 +272,29 @@ pub fn decimal(
     number
 }
 
-/// Digits with a point, times 10^`places`; none with an exponent, a sign or more decimals.
+/// Digits with a point and an exponent, times 10^`places`; none with a sign or where more decimals are left.
 fn scaled(text: &str, places: u32) -> Option<u64> {
     let text = text.strip_prefix('+').unwrap_or(text).replace('_', "");
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let fraction = fraction.trim_end_matches('0');
-    if fraction.len() > places as usize || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit())
-    {
-        return None;
+    let (digits, exponent) = match text.split_once(['e', 'E']) {
+        Some((digits, exponent)) => (digits, exponent.parse::<i32>().ok()?),
+        None => (text.as_str(), 0),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let mut number = 0_u64;
+    for digit in whole.bytes().chain(fraction.bytes()) {
+        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        number = number.checked_mul(10)?.checked_add(digit)?;
     }
-    let missing = places - fraction.len() as u32;
-    let digits = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u64>().ok() };
-    let whole = digits(whole)?.checked_mul(10_u64.pow(places))?;
-    whole.checked_add(digits(fraction)?.checked_mul(10_u64.pow(missing))?)
+    let mut shift = exponent.checked_add(i32::try_from(places).ok()?)?;
+    shift = shift.checked_sub(i32::try_from(fraction.len()).ok()?)?;
+    while number > 0 && shift < 0 && number % 10 == 0 {
+        (number, shift) = (number / 10, shift + 1);
+    }
+    match u32::try_from(shift) {
+        _ if number == 0 => Some(0),
+        Ok(shift) => number.checked_mul(10_u64.checked_pow(shift)?),
+        Err(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -287,12 +302,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decimals_are_exact_or_refused() {
-        assert_eq!(scaled("2.5", 3), Some(2_500));
-        assert_eq!(scaled("1_0.001", 3), Some(10_001));
-        assert_eq!(scaled("0.0010", 3), Some(1));
-        for wrong in ["0.0001", "-1.0", "1e3", "inf", "nan", "99999999999999999999.0"] {
-            assert_eq!(scaled(wrong, 3), None, "{wrong}");
+    fn decimals_are_kept_exactly_or_not_at_all() {
+        for (text, value) in [
+            ("2.5", Some(2_500)),
+            ("0.001", Some(1)),
+            ("0.0010", Some(1)),
+            ("0.0001", None),
+            ("1e2", Some(100_000)),
+            ("12.5e-2", Some(125)),
+            ("12.5e-3", None),
+            ("0e99", Some(0)),
+            ("1e99", None),
+            ("-1.0", None),
+            ("inf", None),
+            ("1_000.0", Some(1_000_000)),
+            ("18446744073709551.615", Some(u64::MAX)),
+            ("18446744073709551.616", None),
+        ] {
+            assert_eq!(scaled(text, 3), value, "{text}");
         }
     }
 }

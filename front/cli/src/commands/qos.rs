@@ -128,6 +128,7 @@ fn allocate_file(words: &AllocateArguments) -> Done {
     };
     let activity = progress::Activity::start("allocating");
     let is_marginal = problem.is_divisible() && matches!(request.algorithm, None | Some(Algorithm::Marginal));
+    let again_found;
     let told = if is_marginal && words.from.is_none() {
         of_divided(&problem, divisible(&problem).map_err(refused)?)
     } else {
@@ -135,10 +136,8 @@ fn allocate_file(words: &AllocateArguments) -> Done {
             None => of_outcome(&problem, &allocate(&problem, &request).map_err(refused)?),
             Some(path) => {
                 let previous = previous(path)?;
-                of_again(
-                    &problem,
-                    &again(&problem, &previous, words.most_changes, &request).map_err(refused)?,
-                )
+                again_found = again(&problem, &previous, words.most_changes, &request).map_err(refused)?;
+                of_again(&problem, &again_found)
             }
         }
     };
@@ -262,11 +261,11 @@ fn found<'a>(problem: &'a Problem, answer: &Answer) -> Allocation<'a> {
     }
 }
 
-fn of_again<'a>(problem: &'a Problem, again: &Again) -> Allocation<'a> {
+fn of_again<'a>(problem: &'a Problem, again: &'a Again) -> Allocation<'a> {
     let application = |at: usize| &problem.applications()[at];
-    let changed = |change: &horolog_qos::Change| Changed {
+    let changed = |change: &'a horolog_qos::Change| Changed {
         name: &application(change.application).name,
-        from: &application(change.application).set_points[change.from].name,
+        from: &change.from,
         to: &application(change.application).set_points[change.to].name,
         is_forced: change.is_forced,
     };
@@ -412,7 +411,7 @@ fn print_changes(changes: &Changes<'_>) {
         outln!("changes: {} from {} to {}, {why}", one.name, one.from, one.to);
     }
     if changes.changed.is_empty() {
-        outln!("nobody else changes");
+        outln!("no other application changes");
     }
     if let (Some(utility), Some(count)) = (changes.anew_utility_nano, changes.anew_changes) {
         outln!("anew: utility {}, {}", decimal(utility), output::count(count as u64, "change"));
