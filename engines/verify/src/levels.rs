@@ -286,7 +286,7 @@ impl Verifier {
             let disturbed = processor.interrupted(since, to).saturating_add(processor.stolen(since, to));
             let is_disturbed =
                 self.model.is_best_effort || !self.model.simulated && excess - overdraw <= disturbed;
-            let (name, cpu) = (level.name.clone(), level.cpu);
+            let (name, cpu, budget, period) = (level.name.clone(), level.cpu, level.budget, level.period);
             let cause = self.overrun_of(&[task], (since, to));
             let found = Found {
                 class: if is_disturbed { Class::MachineDisturbed } else { Class::ModelViolated },
@@ -305,8 +305,8 @@ impl Verifier {
                 message: format!(
                     "scheduler {name} took {} more than its budgets of {} every {} since {}, of which {} may be owed{cause}",
                     Span::from_ns(excess),
-                    Span::from_ns(level.budget),
-                    Span::from_ns(level.period),
+                    Span::from_ns(budget),
+                    Span::from_ns(period),
                     Span::from_ns(since),
                     Span::from_ns(overdraw)
                 ),
