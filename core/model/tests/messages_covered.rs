@@ -130,7 +130,8 @@ fn every_message_has_a_snapshot() {
     let commands = texts(&root.join("../../front/cli/tests/cmd"), "md");
     let commands: Vec<String> = commands.into_iter().map(|(_, text)| text).collect();
     let lines = || snapshots.iter().chain(&tests).chain(&commands).flat_map(|text| text.lines());
-    let no_messages = ["keys.rs", "print.rs", "example.rs", "suggest.rs", "tree.rs"];
+    // The messages of table.rs are those of other files than the system file: `engines/qos/tests/file.rs` has them.
+    let no_messages = ["keys.rs", "print.rs", "example.rs", "suggest.rs", "tree.rs", "table.rs"];
     let sources = [texts(&root.join("src/check"), "rs"), texts(&root.join("src/file"), "rs")].concat();
     let mut without = Vec::new();
     let mut seen = 0;
