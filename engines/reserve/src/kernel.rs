@@ -542,11 +542,11 @@ impl Kernel {
         Refusal::NoRoom {
             reserve: (who < new.first).then_some(who),
             whom: match who.checked_sub(new.first) {
-                None => format!("reserve {who}"),
-                Some(_) if new.count == 1 => "the new reserve".to_owned(),
-                Some(place) => format!("part {} of the request", place + 1),
+                None => format!("reserve {who}").into(),
+                Some(_) if new.count == 1 => "the new reserve".into(),
+                Some(place) => format!("part {} of the request", place + 1).into(),
             },
-            part: (new.count > 1).then(|| (id - new.first) as usize + 1),
+            part: (new.count > 1).then(|| u32::try_from(id - new.first + 1).unwrap_or(u32::MAX)),
             excess_ppm,
             largest: largest.map(|budget| Amount { budget: Span::from_ns(budget), ..asked }),
             granted_after: self.granted_after(reserve.domain, now),

@@ -28,10 +28,10 @@ pub enum Refusal {
         /// The reserve that would fail: its number, or none where it is the one asked for, or a thread that is no reserve.
         reserve: Option<u64>,
         /// In words.
-        whom: String,
+        whom: Box<str>,
         /// Of a request for several reserves: the part, from 1, that does not go in beside those before it; `largest` is its.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        part: Option<usize>,
+        part: Option<u32>,
         /// What is asked for beyond what there is, in parts of a million of one processor; 0 where it is no share.
         excess_ppm: u64,
         /// The largest amount with the same period and deadline that would be granted now; null where none is.

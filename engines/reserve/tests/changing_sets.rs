@@ -388,14 +388,14 @@ fn of_several_parts_the_first_that_does_not_go_in_is_named_and_may_be_as_large_a
     let ask = |parts: &[Part]| kernel().create(parts, owner, &Quota::default(), 0);
     // The parts before it go in by themselves; what is named goes in beside all, and 1 ns more does not.
     for (parts, failing) in [
-        (vec![ms(20, 20), ms(8, 20)], 0),
+        (vec![ms(20, 20), ms(8, 20)], 0_usize),
         (vec![ms(1, 20), ms(99, 100), ms(2, 50)], 1),
         (vec![ms(5, 20), ms(5, 20), ms(9, 20)], 2),
     ] {
         let Err(Refusal::NoRoom { reserve, part, largest, .. }) = ask(&parts) else {
             panic!("{parts:?} is refused");
         };
-        assert_eq!((reserve, part), (None, Some(failing + 1)), "{parts:?}");
+        assert_eq!((reserve, part), (None, Some(failing as u32 + 1)), "{parts:?}");
         let mut with = parts.clone();
         with[failing].amount = largest.unwrap_or_else(|| panic!("{parts:?}: some amount goes in"));
         ask(&with).unwrap_or_else(|refusal| panic!("{with:?}: {refusal}"));
@@ -405,5 +405,5 @@ fn of_several_parts_the_first_that_does_not_go_in_is_named_and_may_be_as_large_a
     }
     // One part alone is the new reserve, without a number.
     let Err(Refusal::NoRoom { whom, reserve, part, .. }) = ask(&[ms(20, 20)]) else { panic!("refused") };
-    assert_eq!((whom.as_str(), reserve, part), ("the new reserve", None, None));
+    assert_eq!((whom.as_ref(), reserve, part), ("the new reserve", None, None));
 }

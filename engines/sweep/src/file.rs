@@ -11,7 +11,7 @@ use horolog_model::file::did_you_mean;
 use std::ops::Range;
 use table::{Finding, Table};
 use toml::de::{DeTable, DeValue};
-use values::{count, decimals, durations, numbers, words};
+use values::{Words, count, decimals, durations, numbers, words};
 
 /// What the file's `schema` says.
 pub const SCHEMA: &str = "horolog.sweep/1";
@@ -152,7 +152,7 @@ fn cells(root: &DeTable<'_>, seeds: &[u64], found: &mut Vec<Finding>) -> Option<
     let whole = table.whole();
     let places = KEYS.map(|key| (key, table.place(key).unwrap_or(whole.clone()))).to_vec();
     table.close();
-    let texts = |listed: Option<Option<Vec<(Range<usize>, String)>>>| -> Option<Vec<String>> {
+    let texts = |listed: Option<Option<Words>>| -> Option<Vec<String>> {
         Some(listed??.into_iter().map(|(_, word)| word).collect())
     };
     let (method, periods, deadlines) = (texts(method)?, texts(periods)?, texts(deadlines)?);

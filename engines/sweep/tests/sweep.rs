@@ -57,7 +57,7 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 fn below(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files(folder)
         .into_iter()
-        .map(|(path, content)| (path.strip_prefix(folder).unwrap().to_owned(), content))
+        .map(|(path, content)| (path.strip_prefix(folder).expect("below it").to_owned(), content))
         .collect()
 }
 

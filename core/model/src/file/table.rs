@@ -287,7 +287,7 @@ fn scaled(text: &str, places: u32) -> Option<u64> {
     }
     let mut shift = exponent.checked_add(i32::try_from(places).ok()?)?;
     shift = shift.checked_sub(i32::try_from(fraction.len()).ok()?)?;
-    while number > 0 && shift < 0 && number % 10 == 0 {
+    while number > 0 && shift < 0 && number.is_multiple_of(10) {
         (number, shift) = (number / 10, shift + 1);
     }
     match u32::try_from(shift) {

@@ -73,12 +73,15 @@ pub(super) fn durations(table: &mut Table<'_, '_>, key: &'static str, default: u
     })
 }
 
+/// Words with their places in the file.
+pub(super) type Words = Vec<(Range<usize>, String)>;
+
 /// Words with their places; the inner `None`: there are none, and no default.
 pub(super) fn words(
     table: &mut Table<'_, '_>,
     key: &'static str,
     default: Option<&str>,
-) -> Option<Option<Vec<(Range<usize>, String)>>> {
+) -> Option<Option<Words>> {
     let Some(value) = table.get(key) else {
         return Some(default.map(|word| vec![(0..0, word.to_owned())]));
     };
