@@ -1,6 +1,7 @@
 //! A batch in words, as files and Python name it.
 
 use crate::{Batch, BatchDeadlines, Deadlines, Method, Periods};
+use serde::Serialize;
 
 /// Words of [`BatchRecipe::periods`].
 pub const PERIODS: [&str; 3] = ["log-uniform", "harmonic", "automotive"];
@@ -8,7 +9,7 @@ pub const PERIODS: [&str; 3] = ["log-uniform", "harmonic", "automotive"];
 pub const DEADLINES: [&str; 3] = ["implicit", "constrained", "arbitrary"];
 
 /// What sets to draw, in words and numbers that are not checked yet.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct BatchRecipe {
     /// Tasks of each set.
     pub tasks: usize,

@@ -1,6 +1,5 @@
 //! The file of a sweep, `horolog.sweep/1`; `docs/concepts/sweeps.md` describes every key.
 
-mod table;
 mod values;
 
 use crate::plan::{Cell, MOST_BLOCKS, MOST_CELLS, Plan};
@@ -8,15 +7,20 @@ use horolog_analysis::batch::BatchTest;
 use horolog_draw::BatchRecipe;
 use horolog_model::Diagnostics;
 use horolog_model::file::did_you_mean;
+use horolog_model::file::table::{Document, Finding, Table};
 use std::ops::Range;
-use table::{Finding, Table};
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 use values::{Words, count, decimals, durations, numbers, words};
 
 /// What the file's `schema` says.
 pub const SCHEMA: &str = "horolog.sweep/1";
 
-const SECTIONS: [&str; 3] = ["schema", "sweep", "generator"];
+const DOCUMENT: Document = Document {
+    what: "a file of a sweep",
+    schema: Some(SCHEMA),
+    header: "[sweep]",
+    sections: &["schema", "sweep", "generator"],
+};
 
 /// Reads a sweep from its text; `name` is what messages call it.
 ///
@@ -40,31 +44,10 @@ const SECTIONS: [&str; 3] = ["schema", "sweep", "generator"];
 /// assert!(errors.to_string().contains("no test is called `edf`"));
 /// ```
 pub fn read(text: &str, name: &str) -> Result<Plan, Diagnostics> {
-    let (root, errors) = DeTable::parse_recoverable(text);
-    let mut found: Vec<Finding> = Vec::new();
-    if let Some(error) = errors.first() {
-        let place = error.span().unwrap_or(text.len()..text.len());
-        let remedy = "write `key = value` lines below headers such as `[sweep]`; text in quotes";
-        found.push((place, format!("this is not valid TOML: {}", error.message()), remedy.to_owned()));
-        return Err(Diagnostics::in_text(name, text, found));
-    }
-    match plan(root.get_ref(), &mut found) {
-        Some(plan) if found.is_empty() => Ok(plan),
-        _ => {
-            found.sort_by_key(|(place, ..)| place.start);
-            Err(Diagnostics::in_text(name, text, found))
-        }
-    }
+    DOCUMENT.read(name, text, plan)
 }
 
 fn plan(root: &DeTable<'_>, found: &mut Vec<Finding>) -> Option<Plan> {
-    for key in root.keys() {
-        if !SECTIONS.contains(&key.get_ref().as_ref()) {
-            let reason = format!("a file of a sweep has no `{}`", key.get_ref());
-            found.push((key.span(), reason, did_you_mean(key.get_ref(), &SECTIONS)));
-        }
-    }
-    schema(root, found);
     let mut head = Table::named(root, "sweep", found);
     let name = head.text("name", "\"ten tasks\"");
     let sets = count(&mut head, "sets", None);
@@ -84,17 +67,6 @@ fn plan(root: &DeTable<'_>, found: &mut Vec<Finding>) -> Option<Plan> {
     }
     flaws(&plan, &places, found);
     Some(plan)
-}
-
-fn schema(root: &DeTable<'_>, found: &mut Vec<Finding>) {
-    let remedy = format!("begin the file with `schema = \"{SCHEMA}\"`");
-    match root.get("schema") {
-        None => found.push((0..0, "the file does not say what it is".to_owned(), remedy)),
-        Some(value) => match value.get_ref() {
-            DeValue::String(text) if text == SCHEMA => {}
-            _ => found.push((value.span(), "this is another kind of file".to_owned(), remedy)),
-        },
-    }
 }
 
 fn tests(head: &mut Table<'_, '_>) -> Option<Vec<BatchTest>> {
@@ -120,7 +92,7 @@ fn tests(head: &mut Table<'_, '_>) -> Option<Vec<BatchTest>> {
     (tests.len() == all).then_some(tests)
 }
 
-/// Where the value of each key of the generator stands.
+/// Where the value of each key of the generator is in the file.
 type Places = Vec<(&'static str, Range<usize>)>;
 
 /// Every combination of the values of `[generator]` and the seeds; the last key changes fastest.

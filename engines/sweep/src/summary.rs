@@ -3,6 +3,7 @@
 use crate::block::{Counts, Row};
 use crate::plan::{BlockId, Cell, Plan};
 use crate::{GENERATOR, VERSION};
+use horolog_draw::BatchRecipe;
 use horolog_report::line_chart::{Line, LineChart};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -35,26 +36,9 @@ pub struct Summary {
 pub struct CellSummary {
     /// Its identity, which names its folder.
     pub cell: String,
-    /// Tasks of each set.
-    pub tasks: usize,
-    /// Their total utilisation.
-    pub utilisation: f64,
-    /// How it is shared.
-    pub method: String,
-    /// Periods.
-    pub periods: String,
-    /// The shortest, ns.
-    pub shortest_period_ns: u64,
-    /// The longest, ns.
-    pub longest_period_ns: u64,
-    /// Periods are multiples of this, ns.
-    pub granularity_ns: u64,
-    /// Deadlines.
-    pub deadlines: String,
-    /// Constrained deadlines: the least share of T - C.
-    pub least: f64,
-    /// Arbitrary deadlines: the multiple of T.
-    pub factor: f64,
+    /// What its sets are drawn by.
+    #[serde(flatten)]
+    pub recipe: BatchRecipe,
     /// The file's seed.
     pub seed: u64,
     /// What each test said of the blocks that are there.
@@ -199,7 +183,6 @@ fn counts(plan: &Plan, rows: &HashMap<BlockId, Vec<Row>>) -> Vec<Vec<Counts>> {
 }
 
 fn summary(plan: &Plan, cell: &Cell, counts: &[Counts]) -> CellSummary {
-    let one = cell.recipe.clone();
     let test = |(test, counts): (&horolog_analysis::batch::BatchTest, &Counts)| TestSummary {
         test: test.word(),
         sets: counts.sets,
@@ -210,16 +193,7 @@ fn summary(plan: &Plan, cell: &Cell, counts: &[Counts]) -> CellSummary {
     };
     CellSummary {
         cell: cell.id(),
-        tasks: one.tasks,
-        utilisation: one.utilisation,
-        method: one.method,
-        periods: one.periods,
-        shortest_period_ns: one.shortest_period_ns,
-        longest_period_ns: one.longest_period_ns,
-        granularity_ns: one.granularity_ns,
-        deadlines: one.deadlines,
-        least: one.least,
-        factor: one.factor,
+        recipe: cell.recipe.clone(),
         seed: cell.seed,
         tests: plan.tests.iter().zip(counts).map(test).collect(),
     }

@@ -243,10 +243,13 @@ fn a_summary_adds_seeds_and_blocks_and_weighs_by_utilisation() {
     assert_eq!(summary.weighted[0].group, "tasks=2 method=uunifast");
     assert!(summary.weighted.iter().step_by(3).all(|one| one.value == Some(1.0)));
     // By hand: every set of a cell has its utilisation but for rounding, so Σ U·ratio / Σ U over three utilisations and two seeds.
-    let of_group: Vec<_> =
-        summary.cells.iter().filter(|cell| cell.tasks == 2 && cell.method == "uunifast").collect();
-    let sum: f64 = of_group.iter().map(|cell| cell.utilisation).sum();
-    let met: f64 = of_group.iter().map(|cell| cell.utilisation * cell.tests[1].ratio.unwrap()).sum();
+    let of_group: Vec<_> = summary
+        .cells
+        .iter()
+        .filter(|cell| cell.recipe.tasks == 2 && cell.recipe.method == "uunifast")
+        .collect();
+    let sum: f64 = of_group.iter().map(|cell| cell.recipe.utilisation).sum();
+    let met: f64 = of_group.iter().map(|cell| cell.recipe.utilisation * cell.tests[1].ratio.unwrap()).sum();
     assert!((summary.weighted[1].value.unwrap() - met / sum).abs() < 1e-6);
     let drawings = summary.drawings(&plan, &rows);
     let names: Vec<_> = drawings.iter().map(|(name, _)| name.as_str()).collect();
@@ -304,26 +307,26 @@ fn what_is_wrong_is_told_at_its_place() {
     for (from, to, told) in [
         ("horolog.sweep/1", "horolog.qos/1", "another kind of file"),
         ("name = \"a small one\"", "", "has no `name`"),
-        ("sets = 70", "sets = 0", "`sets` does not take this"),
-        ("sets = 70", "sets = 1099511627777", "`sets` does not take this"),
+        ("sets = 70", "sets = 0", "this number is out of bounds for `sets`"),
+        ("sets = 70", "sets = 1099511627777", "this number is out of bounds for `sets`"),
         ("sets = 70", "", "has no `sets`"),
-        ("block = 30", "block = 30.5", "`block` does not take this"),
+        ("block = 30", "block = 30.5", "`block` takes an integer here"),
         ("block = 30", "blok = 30", "did you mean `block`?"),
-        ("seeds = [1, 2]", "seeds = [1, -2]", "`seeds` does not take this"),
+        ("seeds = [1, 2]", "seeds = [1, -2]", "this number is out of bounds for `seeds`"),
         ("seeds = [1, 2]", "seeds = [1, 1]", "this value twice"),
         ("seeds = [1, 2]", "seeds = []", "has 0 values"),
         ("\"edf-qpa\", ", "\"edf\", ", "no test is called `edf`"),
         ("\"edf-qpa\", ", "7, ", "`tests` takes text"),
         ("tests = [\"edf-qpa\", \"rm-hyperbolic\", \"fp-preemptive\"]", "", "has no `tests`"),
-        ("tasks = [2, 5]", "tasks = [2, 1001]", "`tasks` does not take this"),
+        ("tasks = [2, 5]", "tasks = [2, 1001]", "this number is out of bounds for `tasks`"),
         ("tasks = [2, 5]", "tasks = [1, 2]", ""),
-        ("steps = 3", "steps = 1", "`steps` does not take this"),
+        ("steps = 3", "steps = 1", "this number is out of bounds for `steps`"),
         ("from = 0.6", "from = 1.2", "has no 3 values"),
         ("from = 0.6", "from = 0.8999999995", "at most 9 decimals"),
         ("from = 0.6", "from = 0.899999999", "has no 3 values"),
         ("from = 0.6", "from = 0.899999998", ""),
-        ("from = 0.6", "from = nan", "`utilisation` does not take this"),
-        ("from = 0.6", "from = -0.6", "`utilisation` does not take this"),
+        ("from = 0.6", "from = nan", "this number cannot be kept exactly as `utilisation`"),
+        ("from = 0.6", "from = -0.6", "this number cannot be kept exactly as `utilisation`"),
         ("to = 0.9", "until = 0.9", "has no `until`"),
         ("to = 0.9", "to = 2.000000001", "2.000000001 is not above 0 and at most 2"),
         ("to = 0.9", "to = 2.0", ""),

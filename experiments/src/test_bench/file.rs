@@ -3,9 +3,9 @@
 use super::policy::{Policy, WhenExhausted};
 use super::spec::{Choice, Costs, Execution, HardSpec, RealSpec, SoftSpec, Spec};
 use crate::ExperimentError;
+use horolog_model::Capacity;
 use horolog_model::file::did_you_mean;
-use horolog_model::file::table::{Finding, Table};
-use horolog_model::{Capacity, Diagnostics};
+use horolog_model::file::table::{Document, Finding, Table};
 use horolog_time::Span;
 use std::ops::RangeInclusive;
 use toml::de::{DeTable, DeValue};
@@ -23,31 +23,8 @@ const MOST_APPLICATIONS: u64 = 1_000_000;
 /// # Errors
 /// Everything that is wrong with it, with carets.
 pub(crate) fn read(name: &str, content: &str) -> Result<Spec, ExperimentError> {
-    let (root, errors) = DeTable::parse_recoverable(content);
-    let mut found: Vec<Finding> = Vec::new();
-    if let Some(error) = errors.first() {
-        let place = error.span().unwrap_or(content.len()..content.len());
-        let remedy = "write `key = value` lines below headers such as `[hard]`; text and durations in quotes";
-        found.push((place, format!("this is not valid TOML: {}", error.message()), remedy.to_owned()));
-        return Err(bad(name, content, found));
-    }
-    let root = root.get_ref();
-    for key in root.keys() {
-        if !TABLES.contains(&key.get_ref().as_ref()) {
-            let reason = format!("an experiment has no `[{}]`", key.get_ref());
-            found.push((key.span(), reason, did_you_mean(key.get_ref(), &TABLES)));
-        }
-    }
-    let spec = spec(root, &mut found);
-    match spec {
-        Some(spec) if found.is_empty() => Ok(spec),
-        _ => Err(bad(name, content, found)),
-    }
-}
-
-fn bad(name: &str, content: &str, mut found: Vec<Finding>) -> ExperimentError {
-    found.sort_by_key(|(place, ..)| place.start);
-    ExperimentError::in_file(Diagnostics::in_text(name, content, found))
+    let document = Document { what: "an experiment", schema: None, header: "[hard]", sections: &TABLES };
+    document.read(name, content, spec).map_err(ExperimentError::in_file)
 }
 
 fn spec(root: &DeTable<'_>, found: &mut Vec<Finding>) -> Option<Spec> {

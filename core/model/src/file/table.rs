@@ -1,6 +1,7 @@
 //! One table of a file that is not a system file: typed values, and a finding with its place for whatever is wrong.
 
 use super::did_you_mean;
+use crate::Diagnostics;
 use horolog_time::Span;
 use std::collections::BTreeSet;
 use std::ops::{Range, RangeInclusive};
@@ -9,6 +10,68 @@ use toml::de::{DeTable, DeValue};
 
 /// What is wrong: the bytes, the reason, the remedy.
 pub type Finding = (Range<usize>, String, String);
+
+/// What kind of file it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Document {
+    /// What messages call it, as "an experiment".
+    pub what: &'static str,
+    /// What its `schema` says; `None`: it says none.
+    pub schema: Option<&'static str>,
+    /// One of its headers, as an example.
+    pub header: &'static str,
+    /// Its keys outside of tables, and its tables.
+    pub sections: &'static [&'static str],
+}
+
+impl Document {
+    /// Reads a text; `name` is what messages call it, `read` makes the value and adds what it finds wrong.
+    ///
+    /// # Errors
+    /// Everything that is wrong, in the order of the text.
+    pub fn read<T>(
+        &self,
+        name: &str,
+        text: &str,
+        read: impl FnOnce(&DeTable<'_>, &mut Vec<Finding>) -> Option<T>,
+    ) -> Result<T, Diagnostics> {
+        let (root, errors) = DeTable::parse_recoverable(text);
+        let mut found: Vec<Finding> = Vec::new();
+        if let Some(error) = errors.first() {
+            let place = error.span().unwrap_or(text.len()..text.len());
+            let remedy =
+                format!("write `key = value` lines below headers such as `{}`; text in quotes", self.header);
+            found.push((place, format!("this is not valid TOML: {}", error.message()), remedy));
+            return Err(Diagnostics::in_text(name, text, found));
+        }
+        self.check_sections(root.get_ref(), &mut found);
+        match read(root.get_ref(), &mut found) {
+            Some(value) if found.is_empty() => Ok(value),
+            _ => {
+                found.sort_by_key(|(place, ..)| place.start);
+                Err(Diagnostics::in_text(name, text, found))
+            }
+        }
+    }
+
+    fn check_sections(&self, root: &DeTable<'_>, found: &mut Vec<Finding>) {
+        for key in root.keys() {
+            if !self.sections.contains(&key.get_ref().as_ref()) {
+                let reason = format!("{} has no `{}`", self.what, key.get_ref());
+                found.push((key.span(), reason, did_you_mean(key.get_ref(), self.sections)));
+            }
+        }
+        let Some(schema) = self.schema else { return };
+        let remedy = format!("begin the file with `schema = \"{schema}\"`");
+        match root.get("schema") {
+            None => found.push((0..0, "the file does not say what it is".to_owned(), remedy)),
+            Some(value) => match value.get_ref() {
+                DeValue::String(text) if text == schema => {}
+                _ => found.push((value.span(), "this is another kind of file".to_owned(), remedy)),
+            },
+        }
+    }
+}
 
 /// A table that is being read.
 #[derive(Debug)]
@@ -58,6 +121,12 @@ impl<'t, 'f> Table<'t, 'f> {
     pub fn get(&mut self, key: &'static str) -> Option<&'t Spanned<DeValue<'t>>> {
         self.known.insert(key);
         self.table?.get(key)
+    }
+
+    /// Where the table is in the file.
+    #[must_use]
+    pub fn whole(&self) -> Range<usize> {
+        self.place.clone()
     }
 
     /// Where the value of a key is in the file.

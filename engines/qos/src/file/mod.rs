@@ -5,15 +5,19 @@ mod application;
 use crate::problem::{MOST_RESOURCES, Problem, Resource};
 use application::{ApplicationPlaces, applications};
 use horolog_model::Diagnostics;
-use horolog_model::file::did_you_mean;
-use horolog_model::file::table::{Finding, Table};
+use horolog_model::file::table::{Document, Finding, Table};
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 /// What the file's `schema` says.
 pub const SCHEMA: &str = "horolog.qos/1";
 
-const SECTIONS: [&str; 4] = ["schema", "qos", "resource", "application"];
+const DOCUMENT: Document = Document {
+    what: "a file of qualities",
+    schema: Some(SCHEMA),
+    header: "[[application]]",
+    sections: &["schema", "qos", "resource", "application"],
+};
 
 /// Reads a problem from its text; `name` is what messages call it.
 ///
@@ -41,32 +45,10 @@ const SECTIONS: [&str; 4] = ["schema", "qos", "resource", "application"];
 /// assert!(errors.to_string().contains("there is no resource `gpu`"));
 /// ```
 pub fn read(text: &str, name: &str) -> Result<Problem, Diagnostics> {
-    let (root, errors) = DeTable::parse_recoverable(text);
-    let mut found: Vec<Finding> = Vec::new();
-    if let Some(error) = errors.first() {
-        let place = error.span().unwrap_or(text.len()..text.len());
-        let remedy = "write `key = value` lines below headers such as `[[application]]`; text in quotes";
-        found.push((place, format!("this is not valid TOML: {}", error.message()), remedy.to_owned()));
-        return Err(Diagnostics::in_text(name, text, found));
-    }
-    let problem = problem(root.get_ref(), &mut found);
-    match problem {
-        Some(problem) if found.is_empty() => Ok(problem),
-        _ => {
-            found.sort_by_key(|(place, ..)| place.start);
-            Err(Diagnostics::in_text(name, text, found))
-        }
-    }
+    DOCUMENT.read(name, text, problem)
 }
 
 fn problem(root: &DeTable<'_>, found: &mut Vec<Finding>) -> Option<Problem> {
-    for key in root.keys() {
-        if !SECTIONS.contains(&key.get_ref().as_ref()) {
-            let reason = format!("a file of qualities has no `{}`", key.get_ref());
-            found.push((key.span(), reason, did_you_mean(key.get_ref(), &SECTIONS)));
-        }
-    }
-    schema(root, found);
     let mut head = Table::named(root, "qos", found);
     let name = head.text("name", "\"my applications\"");
     let divisible = head.truth("divisible");
@@ -89,17 +71,6 @@ fn place_of(error: &crate::ProblemError, places: &[ApplicationPlaces]) -> Range<
     let Some(place) = error.application.and_then(|application| places.get(application)) else { return 0..0 };
     let point = error.set_point.and_then(|point| place.set_points.get(point));
     point.unwrap_or(&place.name).clone()
-}
-
-fn schema(root: &DeTable<'_>, found: &mut Vec<Finding>) {
-    let remedy = format!("begin the file with `schema = \"{SCHEMA}\"`");
-    match root.get("schema") {
-        None => found.push((0..0, "the file does not say what it is".to_owned(), remedy)),
-        Some(value) => match value.get_ref() {
-            DeValue::String(text) if text == SCHEMA => {}
-            _ => found.push((value.span(), "this is another kind of file".to_owned(), remedy)),
-        },
-    }
 }
 
 /// The tables of `[[name]]`.

@@ -1,6 +1,6 @@
 //! Values of the grid: each key takes one value or a list of them.
 
-use super::table::Table;
+use horolog_model::file::table::{self, Table};
 use horolog_time::Span;
 use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
@@ -19,7 +19,7 @@ pub(super) fn count(table: &mut Table<'_, '_>, key: &'static str, default: Optio
         }
         return default;
     };
-    number(table, key, value, &(1..=MOST_SETS))
+    table.integer_of(key, value, &(1..=MOST_SETS))
 }
 
 /// Whole numbers within bounds.
@@ -30,7 +30,7 @@ pub(super) fn numbers(
     default: u64,
 ) -> Option<Vec<u64>> {
     let Some(value) = table.get(key) else { return Some(vec![default]) };
-    each(table, key, value, |table, value| number(table, key, value, &bounds))
+    each(table, key, value, |table, value| table.integer_of(key, value, &bounds))
 }
 
 /// Decimals from 0 on with at most so many places; a list, or `{ from, to, steps }`. Without a default they must be there.
@@ -118,7 +118,7 @@ fn each<'t, T>(
     (all.len() == list.len()).then_some(all)
 }
 
-/// A value that stands twice would make two cells of one.
+/// A value that is there twice would make two cells of one.
 fn is_twice(table: &mut Table<'_, '_>, key: &str, list: &DeArray<'_>) -> bool {
     let text = |value: &DeValue<'_>| match value {
         DeValue::Integer(digits) => digits.as_str().replace('_', ""),
@@ -134,36 +134,14 @@ fn is_twice(table: &mut Table<'_, '_>, key: &str, list: &DeArray<'_>) -> bool {
     again.is_some()
 }
 
-fn number(
-    table: &mut Table<'_, '_>,
-    key: &str,
-    value: &Spanned<DeValue<'_>>,
-    bounds: &RangeInclusive<u64>,
-) -> Option<u64> {
-    let number = match value.get_ref() {
-        DeValue::Integer(digits) => i128::from_str_radix(digits.as_str(), digits.radix()).ok(),
-        _ => None,
-    };
-    let number = number.and_then(|number| u64::try_from(number).ok()).filter(|one| bounds.contains(one));
-    if number.is_none() {
-        let remedy = format!("a whole number from {} to {}", bounds.start(), bounds.end());
-        table.fail(Some(value.span()), format!("`{key}` does not take this"), remedy);
-    }
-    number
-}
-
+/// A decimal that a double holds exactly in units of its last place.
 fn decimal(table: &mut Table<'_, '_>, key: &str, value: &Spanned<DeValue<'_>>, places: u32) -> Option<u64> {
-    let number = match value.get_ref() {
-        DeValue::Integer(digits) => scaled(digits.as_str(), places).filter(|_| digits.radix() == 10),
-        DeValue::Float(text) => scaled(text.as_str(), places),
-        _ => None,
-    };
-    let number = number.filter(|&number| number < 1 << 53);
-    if number.is_none() {
-        let remedy = format!("a number from 0 on with at most {places} decimals, such as 0.75");
-        table.fail(Some(value.span()), format!("`{key}` does not take this"), remedy);
+    let number = table::decimal(key, value, places, table.found)?;
+    if number >= 1 << 53 {
+        table.fail(Some(value.span()), format!("this number is too large for `{key}`"), "give a smaller one");
+        return None;
     }
-    number
+    Some(number)
 }
 
 /// `{ from = 0.5, to = 1.0, steps = 11 }`: so many values in equal steps, both ends among them.
@@ -186,7 +164,7 @@ fn range(
         return wrong(table, value.span(), format!("a range of `{key}` has `from`, `to` and `steps`"));
     };
     let (first, last) = (decimal(table, key, from, places), decimal(table, key, to, places));
-    let steps = number(table, "steps", steps, &(2..=MOST_VALUES as u64))?;
+    let steps = table.integer_of("steps", steps, &(2..=MOST_VALUES as u64))?;
     let (first, last) = (first?, last?);
     // Nearer together than one step of the last place, two values would be one.
     if last < first || last - first < steps - 1 {
@@ -194,19 +172,4 @@ fn range(
     }
     let (width, gaps) = (u128::from(last - first), u128::from(steps - 1));
     Some((0..gaps + 1).map(|step| first + ((width * step * 2 + gaps) / (gaps * 2)) as u64).collect())
-}
-
-/// Digits with a point, times 10^`places`; none with an exponent, a sign or more decimals.
-fn scaled(text: &str, places: u32) -> Option<u64> {
-    let text = text.strip_prefix('+').unwrap_or(text).replace('_', "");
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let fraction = fraction.trim_end_matches('0');
-    if fraction.len() > places as usize || !whole.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit())
-    {
-        return None;
-    }
-    let missing = places - fraction.len() as u32;
-    let digits = |text: &str| if text.is_empty() { Some(0) } else { text.parse::<u64>().ok() };
-    let whole = digits(whole)?.checked_mul(10_u64.pow(places))?;
-    whole.checked_add(digits(fraction)?.checked_mul(10_u64.pow(missing))?)
 }

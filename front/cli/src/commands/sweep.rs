@@ -98,7 +98,7 @@ fn sweep(words: &SweepArguments, plan: &Plan, text: &str, folder: &Path) -> Done
         progress::say(format_args!("{} was damaged, and is computed again", path.display()));
     }
     let Found { mut rows, damaged, missing, .. } = found;
-    let kept = (rows.len() - from_cluster) as u64;
+    let kept = rows.len().saturating_sub(from_cluster) as u64;
     let activity = Mutex::new(progress::Activity::start("sweeping"));
     let (begun, all) = (Instant::now(), missing.len());
     let done = |count: usize| {
@@ -174,7 +174,7 @@ fn tell(words: &SweepArguments, plan: &Plan, told: &SweepResult) -> Done {
         output::count(computed, "block")
     );
     let point = |cell: &CellSummary| Point {
-        name: format!("{} {}", cell.cell, cell.utilisation),
+        name: format!("{} {}", cell.cell, cell.recipe.utilisation),
         standing: Standing::Holds,
         text: String::new(),
     };
