@@ -116,3 +116,30 @@ fn what_cannot_be_served_is_refused() {
     assert!(refused(&words(&id, &["--low-priority", "60"])).contains("above the low one"));
     assert!(refused(&words(&id, &["--low-priority", "none"])).contains("background"));
 }
+
+/// Without a daemon, commands take turns: what one was granted the next one counts, also where all begin at one moment.
+#[test]
+fn commands_without_a_daemon_grant_no_more_together_than_one_after_the_other() {
+    let Some(_alone) = real_time() else { return };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    // So much on each of m processors is above m less m - 1 of them, the most that is granted.
+    let words = ["reserve", "run", "-q", "--no-daemon", "--cpu", "86 ms / 100 ms"];
+    let mut rounds = 0;
+    while rounds < 3 {
+        let run = || start(&mut horolog(words.iter().copied().chain(["--", "sleep", "0.4"])));
+        let all: Vec<_> = (0..processors).map(|_| run()).collect();
+        let all: Vec<Done> = all.into_iter().map(common::end).collect();
+        let needs_more = |done: &Done| done.status == Some(3) || done.err.contains("horologd listens");
+        if all.iter().all(needs_more) {
+            println!("SKIPPED: {}", all[0].err);
+            return;
+        }
+        let granted = all.iter().filter(|done| done.status == Some(0)).count();
+        assert!((1..processors).contains(&granted), "{granted} of {processors}: {all:?}");
+        let is_told = |done: &&Done| done.status == Some(1) && done.err.contains("would lose its guarantee");
+        assert_eq!(all.iter().filter(is_told).count(), processors - granted, "{all:?}");
+        rounds += 1;
+        // What they gave back is booked for a period more.
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}

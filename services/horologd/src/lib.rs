@@ -3,6 +3,7 @@
 //! [`horolog_reserve`] decides; this crate carries out: a Unix socket, SCHED_DEADLINE, a state file, and a lease process that puts back
 //! what the daemon has changed where it dies. `docs/concepts/resource-kernel.md`.
 
+pub mod alone;
 pub mod client;
 pub mod config;
 pub mod frame;

@@ -5,10 +5,9 @@ use crate::failure::{Done, Failure, Verdict};
 use crate::output::{self, outln};
 use crate::progress;
 use crate::reserve_arguments::{AmountArguments, DaemonArguments, ReserveVerb};
+use horolog_daemon::alone::{Alone, NotAlone};
 use horolog_daemon::client::{Client, ClientError};
-use horolog_daemon::config::Config;
 use horolog_daemon::protocol::{Bind, BoundThread, Create, Named, PartAsked, Reserves, Resize, Shown};
-use horolog_daemon::server::Server;
 use horolog_sys::held_program::{HeldProgram, shell_status};
 use horolog_sys::signal::last_interrupt;
 use horolog_time::Span;
@@ -16,11 +15,8 @@ use horolog_trace::escaped;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{File, TryLockError};
-use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// A reserve as JSON, `horolog.reserve/1`.
@@ -285,67 +281,31 @@ fn tell_look(threads: &[Use], daemon: &DaemonArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A daemon inside of this command, for one reserve.
+/// Serves for this command alone, and says in the end what could not be put back.
 struct OwnDaemon {
-    stop: Arc<AtomicBool>,
-    serving: Option<std::thread::JoinHandle<Vec<String>>>,
+    alone: Alone,
+    // Behind the daemon, which still writes in it while it ends.
     _folder: tempfile::TempDir,
-    socket: PathBuf,
 }
 
 impl OwnDaemon {
-    fn start() -> Result<OwnDaemon, Failure> {
+    fn start(daemon: &DaemonArguments) -> Result<OwnDaemon, Failure> {
         let folder =
             tempfile::tempdir().map_err(|error| Failure::file("make", &std::env::temp_dir(), &error))?;
-        let mut config = Config::default();
-        (config.socket, config.state) = (folder.path().join("socket"), folder.path().join("state"));
-        let socket = config.socket.clone();
-        let (server, _) = Server::start(config, None, false).map_err(Failure::not_permitted)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&stop);
-        let serving = std::thread::spawn(move || server.serve(&flag));
-        Ok(OwnDaemon { stop, serving: Some(serving), _folder: folder, socket })
+        let alone = Alone::start(folder.path(), &daemon.socket).map_err(|error| match error {
+            NotAlone::Daemon(_) => Failure::usage(error),
+            NotAlone::Busy => Failure::undecided(format_args!("undecided: {error} (exit 4)")),
+            NotAlone::File(path, error) => Failure::file("lock", &path, &error),
+            NotAlone::Refused(_) => Failure::not_permitted(error),
+        })?;
+        Ok(OwnDaemon { alone, _folder: folder })
     }
 }
 
 impl Drop for OwnDaemon {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        let told = self.serving.take().and_then(|serving| serving.join().ok()).unwrap_or_default();
-        told.iter().for_each(|line| progress::say(format_args!("not put back: {line}")));
+        self.alone.end().iter().for_each(|line| progress::say(format_args!("not put back: {line}")));
     }
-}
-
-/// So long one command waits for others that admit.
-const ADMITTING: Duration = Duration::from_secs(5);
-
-/// Takes turns with other commands that admit without a daemon: what one has promised is seen when its thread has it. The lock ends with the
-/// file. A daemon's promises are seen by itself alone, so it must not be there.
-fn alone(socket: &Path) -> Result<File, Failure> {
-    if Client::connect(socket).is_ok() {
-        return Err(Failure::usage(format!(
-            "horologd listens at {}, and only it knows what it has promised: leave --no-daemon out",
-            socket.display()
-        )));
-    }
-    // A folder that is everywhere; a lock on it changes nothing.
-    let path = Path::new("/run");
-    let folder = File::open(path).map_err(|error| Failure::file("open", path, &error))?;
-    let until = std::time::Instant::now() + ADMITTING;
-    while let Err(error) = folder.try_lock() {
-        match error {
-            TryLockError::WouldBlock if std::time::Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            TryLockError::WouldBlock => {
-                return Err(Failure::undecided(
-                    "undecided: another command has held the lock on /run for 5 s: `fuser -v /run` names it (exit 4)",
-                ));
-            }
-            TryLockError::Error(error) => return Err(Failure::file("lock", path, &error)),
-        }
-    }
-    Ok(folder)
 }
 
 fn run_command(
@@ -355,10 +315,9 @@ fn run_command(
     command: &[OsString],
 ) -> Done {
     let signals = last_interrupt().map_err(Failure::not_permitted)?;
-    let admission = if no_daemon { Some(alone(&daemon.socket)?) } else { None };
-    let own = if no_daemon { Some(OwnDaemon::start()?) } else { None };
-    let socket = own.as_ref().map_or(&daemon.socket, |own| &own.socket);
-    let mut client = Client::connect(socket).map_err(|error| failed(&error))?;
+    let mut own = if no_daemon { Some(OwnDaemon::start(daemon)?) } else { None };
+    let socket = own.as_ref().map_or_else(|| daemon.socket.clone(), |own| own.alone.socket());
+    let mut client = Client::connect(&socket).map_err(|error| failed(&error))?;
     let reserve = create(&mut client, words, false)?;
     let Some((program, arguments)) = command.split_first() else {
         return Err(Failure::usage("give a command behind `--`"));
@@ -371,8 +330,9 @@ fn run_command(
     for thread in &attached.reserve.bound {
         progress::say(format_args!("reserve {}: {}", reserve.id, bound_in_words(thread)));
     }
-    // From here on the thread's amount is seen by whoever admits.
-    drop(admission);
+    if let Some(own) = &mut own {
+        own.alone.has_admitted();
+    }
     // The daemon may come and go while the program runs.
     drop(client);
     let mut running = held.let_go().map_err(|error| {
@@ -392,7 +352,7 @@ fn run_command(
     };
     running.leave();
     // Where the daemon is gone meanwhile it drops the reserve itself, since this process ends.
-    if let Ok(mut client) = Client::connect(socket) {
+    if let Ok(mut client) = Client::connect(&socket) {
         let _: Result<serde_json::Value, _> = client.call("Delete", Named { id: reserve.id });
     }
     Ok(Verdict::Refused(shell_status(status)))
