@@ -265,7 +265,7 @@ fn a_duration_that_cannot_be_read_may_be_one_of_the_file() {
     assert_eq!(told(&section("2")).len(), 1, "{:?}", told(&section("2")));
 }
 
-/// Tasks that say no CPU have their errors told, whatever the platform or a cluster means.
+/// Errors of tasks that say no CPU are reported, whatever the platform or a cluster means.
 #[test]
 fn cpus_or_tasks_of_a_cluster_that_cannot_be_read_hide_nothing() {
     let task = |name: &str, wcet: &str| {
@@ -329,7 +329,7 @@ fn both_values_of_a_body_with_two_keys_are_read() {
     );
 }
 
-/// Beside a name that cannot be read, errors of many other items are told.
+/// Beside a name that cannot be read, errors of many other items are reported.
 #[test]
 fn a_name_that_cannot_be_read_hides_nothing_in_a_large_file() {
     let mut text = String::new();

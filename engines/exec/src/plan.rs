@@ -415,7 +415,7 @@ fn place_of_command(system: &System, command: TaskId, tasks: &[TaskId]) -> Resul
         return Ok(true);
     }
     Err(ExecError::bad_input(format!(
-        "task {name}: its command stands between tasks that the release agent drives; the kernel can only place it \
+        "task {name}: its command lies between tasks that the release agent drives; the kernel can only place it \
          above or below all of them: change its priority or move it to another processor"
     )))
 }

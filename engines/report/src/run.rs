@@ -98,7 +98,7 @@ pub struct RunTask {
     pub outcome: TaskOutcome,
     /// The distribution of response times, ascending; empty where it was not kept.
     pub histogram: Vec<HistogramBucket>,
-    /// How many of the released jobs were judged; `None` where nobody looked.
+    /// How many of the released jobs were judged; `None`: not known.
     pub judged: Option<Judged>,
 }
 

@@ -144,7 +144,7 @@ fn add(counts: &mut Counts, verdict: Verdict, utilisation: f64) {
     }
 }
 
-/// The Parquet file of a block: the same bytes for ever, whoever computes it.
+/// The Parquet file of a block: the same bytes on every machine.
 ///
 /// # Errors
 /// As [`compute`].

@@ -168,7 +168,7 @@ fn spread<T>(cells: &mut Vec<Cell>, values: &[T], set: impl Fn(&mut Cell, &T)) {
     *cells = std::mem::take(cells).into_iter().flat_map(each).collect();
 }
 
-/// The first cell of which no sets can be drawn is told at the key that its flaw names.
+/// The first cell of which no sets can be drawn is reported, at the key that its flaw names.
 fn flaws(plan: &Plan, places: &Places, found: &mut Vec<Finding>) {
     for cell in &plan.cells {
         let Err(flaw) = cell.recipe.batch(0) else { continue };

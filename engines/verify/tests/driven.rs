@@ -200,7 +200,7 @@ fn with_a_lie(index: u64) -> Option<(System, System, String)> {
     }
     let told = System::new(draft.clone()).ok()?;
     let mut random = Random::of_item(5, index);
-    // What an interrupt works off itself stands under its number.
+    // What an interrupt works off itself is recorded under its number.
     let works = |name: &String| {
         let mut devices = draft.devices.iter().filter(|device| device.interrupt.as_ref() == Some(name));
         devices.any(|device| device.service == DeviceService::Interrupt)
@@ -222,7 +222,7 @@ fn with_a_lie(index: u64) -> Option<(System, System, String)> {
     Some((told, System::new(draft).ok()?, name))
 }
 
-/// A job that a lie makes later than a bound that it kept without: the model's, by whoever lied. One that is later than its bound all the same:
+/// A job that a lie makes later than a bound that it kept without: the model's, by the task that lied. One that is later than its bound all the same:
 /// the bound's. The simulator says which, with the file as it is.
 #[test]
 fn a_lie_beside_drivers_is_the_models_and_nothing_else_is() {

@@ -227,7 +227,7 @@ fn a_handle_of_another_run_is_refused() {
     assert_refused(&result, "step", 0, "");
 }
 
-/// A process that a job forks has the thread's pointer and not its job; one that crashes is told of.
+/// A process that a job forks has the thread's pointer and not its job; one that crashes is reported.
 #[test]
 fn a_forked_process_is_refused_and_its_crash_is_told() {
     let source = r#"

@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     // Taken before all else is parsed: see `early`.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t, global = true)]
     pub(crate) color: When,
-    /// How errors are told on standard error, of every verb: in words, or as one line of JSON (`horolog.error/1`).
+    /// How errors are printed on standard error, by every verb: in words, or as one line of JSON (`horolog.error/1`).
     // Taken before all else is parsed: see `early`.
     #[arg(long, value_enum, value_name = "FORM", default_value_t, global = true)]
     pub(crate) errors: ErrorForm,

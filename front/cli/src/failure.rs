@@ -13,7 +13,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How an error is told on standard error.
+/// How an error is printed on standard error.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
 pub(crate) enum ErrorForm {
     // For people.
@@ -23,7 +23,7 @@ pub(crate) enum ErrorForm {
     Json,
 }
 
-/// Whether errors are told to programs.
+/// Whether errors are printed for programs.
 static IN_JSON: AtomicBool = AtomicBool::new(false);
 
 /// Chooses the form of every error from here on.

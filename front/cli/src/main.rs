@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     let done = match (&arguments.verb, arguments.include_dir) {
         (Some(verb), false) => run(verb),
         (None, true) => commands::generate::include_dir(),
-        (Some(_), true) => Err(Failure::bad_input("error: --include-dir stands alone, without a verb")),
+        (Some(_), true) => Err(Failure::bad_input("error: --include-dir is given alone, without a verb")),
         (None, false) => {
             Err(Failure::bad_input("error: say a verb, as `horolog loop FILE`; `horolog help` lists them"))
         }

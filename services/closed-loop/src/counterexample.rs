@@ -130,7 +130,7 @@ struct Jobs<'a> {
 }
 
 impl Jobs<'_> {
-    /// A policy has left out the job that arrived at `arrival`. Where nobody takes too long none is, so the pattern has it, as short as the file allows;
+    /// A policy has left out the job that arrived at `arrival`. Where no job takes too long none is left out, so the pattern has it, as short as the file allows;
     /// a sporadic one need not come.
     fn leave_out(&mut self, task: usize, arrival: u64) -> Option<()> {
         if !matches!(self.system.tasks()[task].arrival, Arrival::Sporadic { .. }) {

@@ -89,7 +89,7 @@ impl Alone {
         self.folder.join("socket")
     }
 
-    /// The thread has its amount: whoever admits next sees it.
+    /// The thread has its amount: the next command that admits sees it.
     pub fn has_admitted(&mut self) {
         self.turn = None;
     }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Who answers for the package: who builds it, as the tools of Debian are told (`DEBFULLNAME`, `DEBEMAIL`). Without them the package
+/// Who answers for the package: who builds it, by the variables of Debian's tools (`DEBFULLNAME`, `DEBEMAIL`). Without them the package
 /// says that it was built for this machine alone.
 fn maintainer() -> String {
     let given = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());

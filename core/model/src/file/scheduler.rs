@@ -98,7 +98,7 @@ impl<'t> Named<'t> {
         self.soft.contains(task)
     }
 
-    /// Whether a task may stand below several processors, since not all that do can be read, or one is called nearly the same.
+    /// Whether a task may belong to several processors, since not all that do can be read, or one is called nearly the same.
     pub(super) fn may_be_of_a_cluster(&self, task: &str) -> bool {
         self.has_open_cluster || self.strangers.iter().any(|name| is_slip_of(name, task))
     }

@@ -130,7 +130,7 @@ impl Verifier {
         for mut late in late {
             while let Some(broken) = kept.broken.get(next).filter(|broken| broken.since < late.candidate.to) {
                 next += 1;
-                // Whoever broke it last stands last.
+                // The last one to break it comes last.
                 culprits.retain(|&task| task != broken.task);
                 culprits.push(broken.task);
             }

@@ -41,7 +41,7 @@ impl Again {
     }
 
     pub(crate) fn note_broken(&mut self, broken: Broken) {
-        // What the loss made unknown is asked of nobody.
+        // What the loss made unknown is not asked.
         if let Some(kept) = self.stretch_of(broken.since) {
             kept.broken.push(broken);
         }

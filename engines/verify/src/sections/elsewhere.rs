@@ -73,7 +73,7 @@ impl Verifier {
         Some((place, task))
     }
 
-    /// Lets begin on a processor whoever may now.
+    /// Begins every section on a processor that may begin now.
     pub(super) fn grant_on(&mut self, cpu: u32) {
         let Some((place, task)) = self.next_on(cpu) else { return };
         let highest = self.begun_on(cpu).iter().map(|&(ceiling, ..)| ceiling).max();
@@ -188,7 +188,7 @@ impl Verifier {
         }
     }
 
-    /// Time passes until `until`: the section with the highest ceiling executes, and whoever may begin has begun.
+    /// Time passes until `until`: the section with the highest ceiling executes, and every section that may begin has begun.
     pub(crate) fn pass_elsewhere(&mut self, until: u64) {
         for place in 0..self.resources.agents.len() {
             let Agents { cpu, executing, is_exact, is_told } = self.resources.agents[place].clone();

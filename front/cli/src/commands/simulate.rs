@@ -21,7 +21,7 @@ pub(crate) fn run(words: &SimulateArguments) -> Done {
     several::each(&words.files, &of_one, results, |file, results| one(file, words, results))
 }
 
-/// One file: its result is told, its verdict comes back.
+/// One file: prints its result and returns its verdict.
 fn one(file: &FileArguments, words: &SimulateArguments, results: &mut Results) -> Result<Closing, Failure> {
     let (system, file) = input::system(file)?;
     let (system, source_of_costs) =

@@ -10,7 +10,7 @@ use std::path::Path;
 const PAGE: &str = "docs/reference/messages-of-verbs.md";
 
 const HEAD: &str = "# Messages of the verbs\n\n\
-    What the verbs say where they cannot do what was asked, with the remedy where it does not follow from the message: `…` stands for a \
+    What the verbs say where they cannot do what was asked, with the remedy where it does not follow from the message: `…` is a \
     name or a number. The exit status is behind the kind. What is wrong with a system file is on [its own page](messages.md). Written from \
     the texts in the source where such a message is made, which a test compares; one that is put together elsewhere is not here.\n";
 

@@ -64,7 +64,7 @@ fn a_killed_sweep_goes_on_and_comes_to_the_same_rows() {
             .unwrap();
         while child.try_wait().unwrap().is_none() {
             let now = rows(&killed);
-            // Whoever reads meanwhile reads whole files.
+            // A reader sees whole files alone meanwhile.
             assert!(now.values().all(|file| file.starts_with(b"PAR1") && file.ends_with(b"PAR1")));
             if now.len() >= kept + 5 {
                 break;
