@@ -74,6 +74,8 @@ struct TaskCounts {
     responses: ResponseStatistics,
     /// Number and arrival of jobs that are not finished.
     pending: VecDeque<(u64, Instant)>,
+    /// When a job was preempted last, and which.
+    preempted: Option<(Instant, u64)>,
 }
 
 /// One processor: who had it last, and whether it was idle since.
@@ -125,7 +127,7 @@ impl Statistics {
         match record.kind {
             Kind::Lost => self.lost = self.lost.saturating_add(record.value),
             // The run's own events; the kernel's are beside them.
-            kind if (kind as u8) < Kind::KernelSwitch as u8 => self.events += 1,
+            kind if is_of_run(kind) => self.events += 1,
             _ => {}
         }
         let Some(task) = self.tasks.get_mut(record.task as usize) else { return };
@@ -147,7 +149,16 @@ impl Statistics {
             }
             Kind::Suspend => self.pending_changes(record, -1),
             Kind::Wake => self.pending_changes(record, 1),
-            Kind::Preempt => outcome.preemptions += 1,
+            Kind::Preempt => {
+                outcome.preemptions += 1;
+                task.preempted = Some((record.time, record.job));
+                // A section that begins here in the same instant finds the processor as it was left.
+                self.cpus.entry(record.cpu).or_default().time = record.time;
+            }
+            // Its section has ended on another processor, which it leaves: nothing more important came.
+            Kind::Unlock if task.preempted.take() == Some((record.time, record.job)) => {
+                outcome.preemptions = outcome.preemptions.saturating_sub(1);
+            }
             Kind::Yield => outcome.yields += 1,
             Kind::Miss => outcome.missed += 1,
             Kind::Overrun => outcome.overruns += 1,
@@ -223,6 +234,25 @@ impl Statistics {
             task.outcome.switch_ins += u64::from(switched);
         }
     }
+}
+
+/// Whether a record is of what the run itself did, not of the kernel, of a program's own events, or of losses.
+fn is_of_run(kind: Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::KernelSwitch
+            | Kind::KernelWakeup
+            | Kind::InterruptEntry
+            | Kind::InterruptExit
+            | Kind::SoftirqEntry
+            | Kind::SoftirqExit
+            | Kind::Steal
+            | Kind::KernelBlock
+            | Kind::KernelStarve
+            | Kind::KernelClass
+            | Kind::User
+            | Kind::Lost
+    )
 }
 
 /// The name that a normalised system file gives, without parsing it: this room cannot depend on the file's.

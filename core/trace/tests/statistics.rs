@@ -80,6 +80,48 @@ fn the_outcome_recomputed_from_a_trace_is_the_simulators() {
     assert!(missed > 0);
 }
 
+/// Sections that execute on another processor than their job's: leaving it at their end is no preemption, and each that begins there after
+/// idle time is a switch.
+#[test]
+fn sections_on_other_processors_are_counted_as_the_simulator_counts_them() {
+    let task = |name: &str, cpu: u32, priority: u32, period: u32, sections: &[(&str, u32, u32)]| {
+        let section = |(resource, from, length): &(&str, u32, u32)| {
+            format!(
+                "[[task.section]]\nresource = \"{resource}\"\nfrom = \"{from} ns\"\nlength = \"{length} ns\"\n"
+            )
+        };
+        let sections: String = sections.iter().map(section).collect();
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"{period} ns\"\nwcet = \"600 ns\"\n{sections}"
+        )
+    };
+    let resource = |name: &str, rest: &str| format!("[[resource]]\nname = \"{name}\"\nprotocol = {rest}\n");
+    for (index, (near, far)) in
+        [("\"dpcp\"\ncpu = 2", "\"dpcp\"\ncpu = 2"), ("\"mrsp\"", "\"mrsp\"")].iter().enumerate()
+    {
+        let tasks = [
+            // Two sections one behind the other: the second is asked for in the instant in which the first ends.
+            task("a", 0, 9, 2_000, &[("map", 100, 200), ("log", 300, 100)]),
+            task("b", 0, 7, 3_000, &[("log", 0, 300)]),
+            task("c", 1, 8, 2_500, &[("map", 50, 400)]),
+            task("d", 1, 5, 5_000, &[("map", 0, 100), ("log", 500, 100)]),
+        ];
+        let text = "[system]\nname = \"elsewhere\"\n[platform]\ncpus = 3\n".to_owned()
+            + &resource("map", near)
+            + &resource("log", far)
+            + &tasks.concat();
+        let (system, _) = horolog_model::file::read(&text, "elsewhere.toml", &[]).expect("a right file");
+        let (mut outcome, statistics, _) = recorded(&system, index as u64);
+        outcome.notes.clear();
+        assert_eq!(statistics.outcome(), outcome, "{near}");
+        // `a` is the most important on its processor and in every section: nothing preempts it but under mrsp, where its place is lent.
+        if near.contains("dpcp") {
+            let a = &outcome.tasks[0];
+            assert_eq!(a.preemptions, 0);
+        }
+    }
+}
+
 #[test]
 fn intervals_add_up_to_what_was_executed() {
     let system = system(3, Policy::FixedPriority, PreemptionRecipe::Preemptive, false);

@@ -18,6 +18,8 @@ pub(crate) struct Helping {
     resources: Vec<u32>,
     /// The places of the processors that execute sections alone, in the order of [`horolog_sched::GlobalLocks::remote`].
     remote: Vec<usize>,
+    /// Since when each of these is idle; [`NEVER`]: it is not.
+    idle: Vec<u64>,
     /// The place of each task's processor.
     home: Vec<usize>,
     /// The jobs whose sections have ended in this round on another processor.
@@ -38,7 +40,8 @@ impl Helping {
         for lane in lanes {
             lane.tasks.iter().for_each(|&task| home[task as usize] = lane.place);
         }
-        Some(Helping { resources, remote, home, ends: VecDeque::with_capacity(lanes.len()) })
+        let idle = vec![NEVER; remote.len()];
+        Some(Helping { resources, remote, idle, home, ends: VecDeque::with_capacity(lanes.len()) })
     }
 }
 
@@ -52,7 +55,6 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         helping.ends.push_back(TaskId(task));
         let run = &mut self.tasks[task as usize];
         run.remaining = 0;
-        run.preemptions += 1;
         let job = run.oldest;
         self.emit(lane, now, Kind::Preempt, task, job, 0, 0);
         (lane.running, lane.finish) = (NONE, NEVER);
@@ -79,7 +81,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
 
     /// Gives every processor to whom it has chosen, or to the section that goes on in the place of that one.
     pub(crate) fn place_sections(&mut self, lanes: &mut [Lane], now: u64) {
-        let Some(helping) = &self.helping else { return };
+        let Some(helping) = &mut self.helping else { return };
         lanes.iter_mut().for_each(|lane| lane.placed = lane.chosen);
         for &resource in &helping.resources {
             let mut line = self.globals.line(resource);
@@ -89,8 +91,17 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
                 lanes[helping.home[helper.index()]].placed = holder.0;
             }
         }
-        for (&place, (_, executes)) in helping.remote.iter().zip(self.globals.remote()) {
-            lanes[place].placed = executes.map_or(NONE, |task| task.0);
+        for ((&place, idle), (_, executes)) in
+            helping.remote.iter().zip(&mut helping.idle).zip(self.globals.remote())
+        {
+            let lane = &mut lanes[place];
+            lane.placed = executes.map_or(NONE, |task| task.0);
+            // Who comes after idle time switches in, also where it was the last one.
+            match lane.placed {
+                NONE => *idle = now.min(*idle),
+                _ if std::mem::replace(idle, NEVER) < now => lane.on_cpu = NONE,
+                _ => {}
+            }
         }
         // A job leaves one processor before it gets another one.
         for lane in lanes.iter_mut() {
