@@ -314,6 +314,55 @@ fn no_simulated_response_is_above_its_bound_where_sections_execute_elsewhere() {
     no_simulated_response_is_above_its_bound("dpcp", 84, 900);
 }
 
+/// A job whose last section elsewhere is its end is done once it is chosen at home again, behind what is released in that very instant: every phase of
+/// small systems.
+#[test]
+fn a_job_that_ends_elsewhere_waits_for_what_is_released_at_its_end() {
+    let file = |h: (u64, u64, &str), i: (u64, u64)| {
+        format!(
+            "[system]\nname = \"ends\"\n[platform]\ncpus = 2\n[[resource]]\nname = \"q\"\nprotocol = \"dpcp\"\ncpu = 1\n\
+             [[task]]\nname = \"h\"\ncpu = 0\npriority = 2\nperiod = \"{} ns\"\nwcet = \"{} ns\"\noffset = \"{} ns\"\n\
+             [[task]]\nname = \"i\"\ncpu = 0\npriority = 1\nperiod = \"40 ns\"\nwcet = \"{} ns\"\noffset = \"0 ns\"\n\
+             [[task.section]]\nresource = \"q\"\nfrom = \"{} ns\"\nlength = \"{} ns\"\n",
+            h.0,
+            h.1,
+            h.2,
+            i.0,
+            i.1,
+            i.0 - i.1
+        )
+    };
+    let (mut reached, mut all) = (0, 0);
+    for (period, wcet, own) in
+        (3..=7_u64).flat_map(|p| (1..p - 1).flat_map(move |c| (1..=3).map(move |o| (p, c, o))))
+    {
+        for from in 0..own {
+            let text = without_offsets(&file((period, wcet, "OFFSET"), (own, from)));
+            let analysis = analyze(&read(&text), &Options::default()).unwrap();
+            let Some(bound) = analysis.tasks[1].response.map(Span::as_ns) else { continue };
+            let worst = (0..period).map(|phase| {
+                let system = read(&file((period, wcet, &phase.to_string()), (own, from)));
+                let options =
+                    SimOptions { horizon: Horizon::Time(Span::from_ns(400)), ..SimOptions::default() };
+                let outcome = simulate(&system, &options, &mut NullSink).unwrap();
+                assert_eq!(outcome.tasks[1].unfinished, 0, "{period} {wcet} {own} {from}");
+                outcome.tasks[1].response_ns_max.map_or(0, Span::as_ns)
+            });
+            let worst = worst.max().unwrap();
+            assert!(
+                worst <= bound,
+                "{worst} of {bound}: h {wcet} of {period}, i {own} with a section from {from}"
+            );
+            (reached, all) = (reached + u32::from(worst == bound), all + 1);
+        }
+    }
+    assert!(all > 60 && reached > all / 2, "{reached} of {all}");
+    // By hand: h executes 0 to 3 and 5 to 8, the section ends at 5.
+    let analysis =
+        analyze(&read(&without_offsets(&file((5, 3, "OFFSET"), (2, 1)))), &Options::default()).unwrap();
+    assert_eq!(analysis.tasks[1].response, Some(Span::from_ns(8)));
+}
+
 #[test]
 fn what_is_explained_is_what_was_proved() {
     let mut random = Random::new(83);

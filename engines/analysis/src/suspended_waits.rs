@@ -131,6 +131,8 @@ struct Member {
     wcet: u64,
     /// What it executes on those of its resources, ns.
     away: u64,
+    /// Whether it ends with such a section.
+    ends_elsewhere: bool,
     /// What locking costs a job, ns.
     locking: u64,
     requests: Vec<Request>,
@@ -242,6 +244,7 @@ impl<'a> Waits<'a> {
                 let priority = priority_of(task)?;
                 let bound = Ok(jitter.saturating_add(wcet));
                 let wcet = wcet.saturating_sub(away);
+                let ends_elsewhere = remote::ends_elsewhere(self.system, task);
                 self.members.push(Member {
                     cpu,
                     place,
@@ -250,6 +253,7 @@ impl<'a> Waits<'a> {
                     jitter,
                     wcet,
                     away,
+                    ends_elsewhere,
                     locking,
                     requests,
                     longest,
@@ -383,6 +387,9 @@ impl<'a> Waits<'a> {
     /// What a task may wait for and execute within `x` of its release.
     fn parts(&self, number: usize, x: u64, effort: &mut u64, tell: Tell<'_>) -> Result<(), Gap> {
         let member = &self.members[number];
+        // A job that ends with a section elsewhere is done once its own processor has chosen it again: what is released there in that instant goes
+        // first.
+        let x = x.saturating_add(u64::from(member.ends_elsewhere));
         let model = &self.cpus[member.cpu];
         let requests = member.requests.len() as u64;
         let mut add = |kind, who, resource, count: u64, one: u64| {

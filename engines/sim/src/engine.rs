@@ -373,7 +373,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     #[inline(always)]
     pub(crate) fn segment_ends(&mut self, tell: &mut Tell<'_>, lane: &mut Lane, now: u64) {
         let task = lane.running;
-        if self.helping.is_some() && self.ends_away(lane, task, now) {
+        if lane.lends && self.ends_away(lane, task, now) {
             return;
         }
         if self.has_sections && self.pass_borders(tell, lane, task, now) {
@@ -494,8 +494,12 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     /// Gives the processor to the task that was chosen.
     #[inline(always)]
     pub(crate) fn carry_out(&mut self, lane: &mut Lane, next: u32, now: u64) {
-        if self.helping.is_some() {
+        if lane.lends {
             // Who gets the processor depends on the choices of all.
+            if next != lane.running {
+                // What was executed up to here was not by the job that is chosen now.
+                let _ = lane.executed(now);
+            }
             (lane.chosen, lane.is_chosen_anew) = (next, true);
             return;
         }

@@ -104,14 +104,14 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             }
         }
         // A job leaves one processor before it gets another one.
-        for lane in lanes.iter_mut() {
+        for lane in lanes.iter_mut().filter(|lane| lane.lends) {
             let (previous, next) = (lane.running, lane.placed);
             let passes_point = lane.is_chosen_anew && lane.at_point.is_some();
             if previous != NONE && (next != previous || passes_point) {
                 self.leave(lane, previous, next, now);
             }
         }
-        for lane in lanes.iter_mut() {
+        for lane in lanes.iter_mut().filter(|lane| lane.lends) {
             let next = lane.placed;
             if next != lane.running {
                 self.switch_to(lane, next, now);

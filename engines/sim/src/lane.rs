@@ -1,7 +1,7 @@
 //! One processor of a simulation: what runs, what the kernel owes, what happens next.
 
 use crate::earliest::Earliest;
-use horolog_model::{CpuId, System, TaskId};
+use horolog_model::{CpuId, System, Task, TaskId};
 use horolog_sched::ProcessorIndex;
 
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -29,6 +29,8 @@ pub(crate) struct Lane {
     pub(crate) notices: Earliest,
     /// The task whose job has the processor, or [`NONE`] when idle or between jobs.
     pub(crate) running: u32,
+    /// Whether sections leave the processor, or come to it. Any other one carries its choices out at once.
+    pub(crate) lends: bool,
     /// Where sections may go on elsewhere: the task that was chosen last and is not done, which `running` is not while it spins and a section
     /// goes on in its place. Whether that choice was made in this round, and who gets the processor.
     pub(crate) chosen: u32,
@@ -55,6 +57,15 @@ impl Lane {
         let platform = system.platform();
         let tick = platform.tick.map_or(0, |tick| tick.as_ns());
         let cost = platform.timer_interrupt_cost().as_ns();
+        let moves = |name: &str| {
+            let named = system.resources().iter().find(|resource| resource.name == name);
+            named.is_some_and(|resource| resource.protocol.helps() || resource.protocol.is_remote())
+        };
+        let lends = |cpu: CpuId| {
+            let uses = |task: &Task| task.sections.iter().any(|section| moves(&section.resource));
+            system.tasks().iter().any(|task| task.cpu == cpu && uses(task))
+                || system.resources().iter().any(|resource| resource.cpu == Some(cpu))
+        };
         let lane = |(index, cpu): (usize, CpuId)| {
             let tasks: Vec<u32> = system.tasks_on(cpu).map(|(TaskId(id), _)| id).collect();
             let mut interrupts = Vec::new();
@@ -76,6 +87,7 @@ impl Lane {
                 tasks,
                 place: 0,
                 running: NONE,
+                lends: lends(cpu),
                 chosen: NONE,
                 is_chosen_anew: false,
                 placed: NONE,

@@ -241,3 +241,65 @@ fn a_holder_that_is_preempted_goes_on_in_the_place_of_one_that_waits() {
     ];
     assert_eq!(events, in_order(expected.to_vec()));
 }
+
+/// Sections that move change nothing on processors that they neither leave nor reach: budgets, overrun policies and clusters there are as without them.
+#[test]
+fn processors_that_no_section_leaves_or_reaches_are_as_without_them() {
+    let task = |name: &str, rest: &str| format!("[[task]]\nname = \"{name}\"\n{rest}\n");
+    let hard = task("hard", "cpu = 0\npriority = 10\nperiod = \"20 ns\"\nwcet = \"2 ns\"");
+    let served = |kind: &str| {
+        task("soft", "cpu = 0\nperiod = \"20 ns\"\nwcet = \"3 ns\"")
+            + &format!(
+                "[[server]]\nname = \"s\"\nkind = \"{kind}\"\ntasks = [\"soft\"]\ncpu = 0\nbudget = \"3 ns\"\nperiod = \"20 ns\"\npriority = 9\n"
+            )
+    };
+    let overruns = |policy: &str| {
+        task(
+            "long",
+            &format!(
+                "cpu = 0\npriority = 3\nperiod = \"20 ns\"\nwcet = \"6 ns\"\noverrun = \"{policy}\"\nexecution = {{ jobs = [\"8 ns\"] }}"
+            ),
+        )
+    };
+    let cluster = task("c0", "priority = 1\nperiod = \"20 ns\"\nwcet = \"6 ns\"")
+        + &task("c1", "priority = 2\nperiod = \"20 ns\"\nwcet = \"6 ns\"")
+        + &task("c2", "priority = 3\nperiod = \"10 ns\"\nwcet = \"5 ns\"")
+        + "[[cluster]]\nname = \"cl\"\ncpus = [0, 1]\norder = \"fixed-priority\"\ntasks = [\"c0\", \"c1\", \"c2\"]\n";
+    let section = "[[task.section]]\nresource = \"q\"\nfrom = \"1 ns\"\nlength = \"2 ns\"\n";
+    let far = |moves: bool, protocol: &str| {
+        let section = if moves { section } else { "" };
+        let user = |name: &str, cpu: u32, period: u32| {
+            let rest = format!("cpu = {cpu}\npriority = {cpu}\nperiod = \"{period} ns\"\nwcet = \"4 ns\"");
+            task(name, &rest) + section
+        };
+        let resource = if moves {
+            format!("[[resource]]\nname = \"q\"\nprotocol = {protocol}\n")
+        } else {
+            String::new()
+        };
+        resource + &user("far", 2, 10) + &user("further", 3, 15)
+    };
+    let mut all = Vec::new();
+    for kind in ["polling", "deferrable", "sporadic"] {
+        all.push((hard.clone() + &served(kind), 2));
+    }
+    for policy in ["drop", "skip", "demote", "stop"] {
+        all.push((hard.clone() + &overruns(policy), 2));
+    }
+    all.push((cluster, 3));
+    for (near, tasks) in &all {
+        let seen = |moves: bool, protocol: &str| {
+            let head = "[system]\nname = \"s\"\n[platform]\ncpus = 5\n";
+            // The tasks that are looked at have the first numbers.
+            let text = format!("{head}{near}{}", far(moves, protocol));
+            let records = records(&read(&text), 200).into_iter();
+            // The number of a resource or server is none of theirs.
+            records.filter(|record| record.task < *tasks && record.cpu < 2).collect::<Vec<Record>>()
+        };
+        let without = seen(false, "");
+        assert!(without.len() > 20, "{near}");
+        for protocol in ["\"dpcp\"\ncpu = 4", "\"mrsp\""] {
+            assert_eq!(seen(true, protocol), without, "{protocol} beside\n{near}");
+        }
+    }
+}

@@ -1,12 +1,13 @@
 //! Why a sweep does not go on.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// What went wrong. The blocks that are committed stay good: the same command goes on behind them.
 #[derive(thiserror::Error, Debug)]
 pub enum SweepError {
     /// A file or folder that cannot be read or written.
-    #[error("cannot {doing} {}: {error}", path.display())]
+    #[error("cannot {doing} {}: {error}\n  = help: {}", path.display(), remedy(doing, error.kind()))]
     File {
         /// What was tried.
         doing: &'static str,
@@ -22,10 +23,14 @@ pub enum SweepError {
     /// A folder with something else in it.
     #[error("{} is not empty and no sweep\n  = help: give another folder with `--out`", .0.display())]
     Foreign(PathBuf),
+    /// A link or a file in the place of a folder of the sweep.
+    #[error("{} is no folder itself (a link, or a file)\n  = help: remove it, or give another folder with `--out`", .0.display())]
+    NoFolder(PathBuf),
     /// A folder with rows that the file does not ask for.
     #[error(
-        "{} holds {count} blocks that the file does not ask for (another name, grid, block size, list of tests, or version of horolog)\n  = help: give another folder with `--out`, or remove them with `--drop-others`",
-        folder.display()
+        "{} holds {count} {} that the file does not ask for (another name, grid, block size, list of tests, or version of horolog; or another `sets`, where the last block of a cell was not whole)\n  = help: give another folder with `--out`, or remove them with `--drop-others`; a `sets` that is a multiple of `block` keeps every block when it grows",
+        folder.display(),
+        if *count == 1 { "block" } else { "blocks" }
     )]
     Others {
         /// The folder.
@@ -51,5 +56,16 @@ pub enum SweepError {
 impl SweepError {
     pub(crate) fn file(doing: &'static str, path: &Path, error: std::io::Error) -> SweepError {
         SweepError::File { doing, path: path.to_owned(), error }
+    }
+}
+
+fn remedy(doing: &str, kind: ErrorKind) -> &'static str {
+    match (doing, kind) {
+        (_, ErrorKind::NotADirectory) => "it is no folder, or below a file: give another folder with `--out`",
+        (_, ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+            "make room on the disk, and give the same command again: it goes on behind the blocks that are there"
+        }
+        ("read", _) => "get the right to read it, or give another folder with `--out`",
+        _ => "get the right to write it and its folder, or give another folder with `--out`",
     }
 }

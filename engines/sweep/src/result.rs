@@ -35,7 +35,7 @@ pub struct Blocks {
     pub damaged: u64,
 }
 
-/// Writes `sweep.json` and the drawings of the blocks that are there, of which `computed` are new.
+/// Writes `sweep.json` and the drawings of the blocks that are there, of which `computed` are new; drawings of before are removed.
 ///
 /// # Errors
 /// Where they cannot be written.
@@ -52,11 +52,12 @@ pub fn finish(
     store.write("sweep.json", format!("{json}\n").as_bytes())?;
     let drawings = summary.drawings(plan, rows);
     drawings.iter().try_for_each(|(name, svg)| store.write(name, svg.as_bytes()))?;
+    store.forget_results(&drawings.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>())?;
     let (all, computed) = (rows.len() as u64, computed as u64);
     Ok(SweepResult {
         summary,
         folder: store.folder().display().to_string(),
-        blocks: Blocks { all, computed, kept: all - computed, damaged: damaged as u64 },
+        blocks: Blocks { all, computed, kept: all.saturating_sub(computed), damaged: damaged as u64 },
         drawings: drawings.into_iter().map(|(name, _)| name).collect(),
     })
 }

@@ -1,6 +1,11 @@
 //! Sweeps as a whole: the same rows however they come about, and nothing lost or taken for granted.
 
-use horolog_draw::{BatchRecipe, Random};
+#[path = "sweep/file.rs"]
+mod file_of_a_sweep;
+#[path = "sweep/folder.rs"]
+mod folder_of_a_sweep;
+
+use horolog_draw::Random;
 use horolog_sweep::{
     BlockId, Found, Plan, Row, Store, Summary, SweepError, block_file, estimate, file, run, store,
 };
@@ -281,85 +286,23 @@ fn an_estimate_counts_what_is_left_and_writes_nothing() {
 }
 
 #[test]
-fn values_of_the_grid_are_exact_decimals() {
-    let plan =
-        plan_of(&TEXT.replace("{ from = 0.6, to = 0.9, steps = 3 }", "{ from = 0.05, to = 1, steps = 20 }"));
-    let mut points: Vec<f64> = plan.cells.iter().map(|cell| cell.recipe.utilisation).collect();
-    points.dedup();
-    points.truncate(20);
-    let literal = [
-        0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9,
-        0.95, 1.0,
-    ];
-    let mut sorted: Vec<f64> = points.clone();
-    sorted.sort_by(f64::total_cmp);
-    sorted.dedup();
-    assert_eq!(sorted, literal);
-    let minimal = "schema = \"horolog.sweep/1\"\n[sweep]\nname = \"x\"\nsets = 1\ntests = [\"edf-qpa\"]\n[generator]\nutilisation = 1\n";
-    let plan = plan_of(minimal);
-    assert_eq!((plan.block, plan.cells.len()), (1_000, 1));
-    assert_eq!(plan.cells[0].recipe, BatchRecipe { utilisation: 1.0, ..BatchRecipe::default() });
-    assert_eq!(plan.cells[0].seed, 1);
-}
-
-#[test]
-fn what_is_wrong_is_told_at_its_place() {
-    for (from, to, told) in [
-        ("horolog.sweep/1", "horolog.qos/1", "another kind of file"),
-        ("name = \"a small one\"", "", "has no `name`"),
-        ("sets = 70", "sets = 0", "this number is out of bounds for `sets`"),
-        ("sets = 70", "sets = 1099511627777", "this number is out of bounds for `sets`"),
-        ("sets = 70", "", "has no `sets`"),
-        ("block = 30", "block = 30.5", "`block` takes an integer here"),
-        ("block = 30", "blok = 30", "did you mean `block`?"),
-        ("seeds = [1, 2]", "seeds = [1, -2]", "this number is out of bounds for `seeds`"),
-        ("seeds = [1, 2]", "seeds = [1, 1]", "this value twice"),
-        ("seeds = [1, 2]", "seeds = []", "has 0 values"),
-        ("\"edf-qpa\", ", "\"edf\", ", "no test is called `edf`"),
-        ("\"edf-qpa\", ", "7, ", "`tests` takes text"),
-        ("tests = [\"edf-qpa\", \"rm-hyperbolic\", \"fp-preemptive\"]", "", "has no `tests`"),
-        ("tasks = [2, 5]", "tasks = [2, 1001]", "this number is out of bounds for `tasks`"),
-        ("tasks = [2, 5]", "tasks = [1, 2]", ""),
-        ("steps = 3", "steps = 1", "this number is out of bounds for `steps`"),
-        ("from = 0.6", "from = 1.2", "has no 3 values"),
-        ("from = 0.6", "from = 0.8999999995", "at most 9 decimals"),
-        ("from = 0.6", "from = 0.899999999", "has no 3 values"),
-        ("from = 0.6", "from = 0.899999998", ""),
-        ("from = 0.6", "from = nan", "this number cannot be kept exactly as `utilisation`"),
-        ("from = 0.6", "from = -0.6", "this number cannot be kept exactly as `utilisation`"),
-        ("to = 0.9", "until = 0.9", "has no `until`"),
-        ("to = 0.9", "to = 2.000000001", "2.000000001 is not above 0 and at most 2"),
-        ("to = 0.9", "to = 2.0", ""),
-        ("\"randfixedsum\"", "\"uniform\"", "`uniform` is not one of"),
-        ("method = ", "shortest_period = \"10\"\nmethod = ", "unit"),
-        ("method = ", "shortest_period = 10\nmethod = ", "takes a duration"),
-        ("method = ", "shortest_period = \"2 s\"\nmethod = ", "is not from the shortest period"),
-        ("method = ", "least = 0.0000001\nmethod = ", "at most 6 decimals"),
-        ("method = ", "weekly = true\nmethod = ", "has no key `weekly`"),
-        ("[generator]", "[generators]", "a file of a sweep has no `generators`"),
-        ("tasks = [2, 5]", "tasks = [2, 5", "not valid TOML"),
-    ] {
-        let text = TEXT.replacen(from, to, 1);
-        assert_ne!(text, TEXT, "{from}");
-        match file::read(&text, "sweep.toml") {
-            Ok(_) => assert_eq!(told, "", "{to}"),
-            Err(found) => {
-                let text = found.to_string();
-                assert!(
-                    !told.is_empty() && text.contains(told) && text.contains("sweep.toml:"),
-                    "{to}: {text}"
-                );
-            }
-        }
-    }
-    let list = |count: usize| (1..=count).map(|one| one.to_string()).collect::<Vec<_>>().join(", ");
-    let seeds = |count| TEXT.replace("seeds = [1, 2]", &format!("seeds = [{}]", list(count)));
-    assert!(file::read(&seeds(8_333), "s").is_ok(), "99,996 cells");
-    let many = file::read(&seeds(8_334), "s").expect_err("100,008 cells").to_string();
-    assert!(many.contains("more than 100000 cells"), "{many}");
-    let blocks =
-        |sets: u64| TEXT.replace("sets = 70", &format!("sets = {sets}")).replace("block = 30", "block = 24");
-    assert!(file::read(&blocks(999_984), "s").is_ok(), "999,984 blocks");
-    let many = file::read(&blocks(1_000_009), "s").expect_err("1,000,032 blocks").to_string();
-    assert!(many.contains("blocks, and each is a file"), "{many}");
+fn an_estimate_counts_files_and_ends_in_time() {
+    // Blocks of one set are files above all.
+    let text = TEXT.replace("sets = 70", "sets = 3000").replace("block = 30", "block = 1");
+    let plan = plan_of(&text);
+    let missing: Vec<BlockId> = plan.blocks().collect();
+    let one_by_one = estimate(&plan, &missing, 1).unwrap();
+    let whole = Plan { block: 3_000, ..plan };
+    let together = estimate(&whole, &whole.blocks().collect::<Vec<_>>(), 1).unwrap();
+    assert_eq!((one_by_one.missing_blocks, together.missing_blocks), (72_000, 24));
+    assert!(one_by_one.processor_s > 72_000.0 * 40e-6, "{}", one_by_one.processor_s);
+    assert!(one_by_one.processor_s > 3.0 * together.processor_s, "{one_by_one:?} {together:?}");
+    // A set of these takes tens of milliseconds: 8,000 of them would take minutes.
+    let slow = plan_of(
+        "schema = \"horolog.sweep/1\"\n[sweep]\nname = \"x\"\nsets = 1000\ntests = [\"edf-qpa\"]\n[generator]\ntasks = 100\nutilisation = { from = 34, to = 34.1, steps = 40 }\n",
+    );
+    let begun = std::time::Instant::now();
+    let found = estimate(&slow, &slow.blocks().collect::<Vec<_>>(), 1).unwrap();
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    assert!(found.processor_s > 20.0, "{}", found.processor_s);
 }

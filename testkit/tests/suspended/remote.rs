@@ -8,6 +8,8 @@ struct Row {
     period: u64,
     jitter: u64,
     wcet: u64,
+    /// Whether nothing is left behind its last section elsewhere.
+    ends_elsewhere: bool,
     /// The processor of each section, its resource and length.
     remote: Vec<(u32, usize, u64)>,
     /// Resource and length.
@@ -17,11 +19,14 @@ struct Row {
 /// The bound of each task; `None`: no bound.
 pub fn bounds(system: &System) -> Vec<Option<u64>> {
     let row = |task: &horolog_model::Task| {
-        let (mut remote, mut local) = (Vec::new(), Vec::new());
+        let (mut remote, mut local, mut ends_elsewhere) = (Vec::new(), Vec::new(), false);
         for section in &task.sections {
             let place = system.find_resource(&section.resource).unwrap();
             match system.resources()[place].cpu {
-                Some(cpu) => remote.push((cpu.0, place, section.length.as_ns())),
+                Some(cpu) => {
+                    remote.push((cpu.0, place, section.length.as_ns()));
+                    ends_elsewhere |= section.from.as_ns() + section.length.as_ns() == task.wcet.as_ns();
+                }
                 None => local.push((place, section.length.as_ns())),
             }
         }
@@ -31,6 +36,7 @@ pub fn bounds(system: &System) -> Vec<Option<u64>> {
             period: task.separation().unwrap().as_ns(),
             jitter: task.jitter.as_ns(),
             wcet: task.wcet.as_ns(),
+            ends_elsewhere,
             remote,
             local,
         }
@@ -113,13 +119,15 @@ fn response(rows: &[Row], found: &[Option<u64>], i: usize) -> Option<u64> {
     let mut x = row.wcet;
     loop {
         let mut next = row.wcet + local;
+        // It comes home with nothing left: what is released in that instant goes first.
+        let until = x + u64::from(row.ends_elsewhere);
         for &cpu in &cpus {
-            next += waits(rows, found, i, cpu, x)?;
+            next += waits(rows, found, i, cpu, until)?;
         }
         for h in (0..rows.len()).filter(here).filter(|&h| rows[h].priority >= row.priority) {
             let of = &rows[h];
             let at_home = of.wcet - of.remote.iter().map(|section| section.2).sum::<u64>();
-            next += (x + of.jitter.max(found[h]? - at_home)).div_ceil(of.period) * at_home;
+            next += (until + of.jitter.max(found[h]? - at_home)).div_ceil(of.period) * at_home;
         }
         if next + row.jitter > row.period {
             return None;

@@ -1,7 +1,8 @@
 //! Sections that execute on the processor of their resource (decision 0026): what a job waits for there under the distributed priority ceiling protocol.
 //!
 //! On such a processor m sections are preempted by those whose requests are above the ceiling of what they hold. With c' the length of a section and two
-//! switches, S_km what all sections of a job of k take on m, n_im how many i has there:
+//! switches, S_km what all sections of a job of k take on m, n_im how many i has there. `x` is the next integer where i ends with such a section: it is done once its own
+//! processor has chosen it again, and what is released there in that instant goes first.
 //!
 //! ```text
 //! below    = max c' of less important tasks on m, of resources with a ceiling at or above i
@@ -12,7 +13,7 @@
 //! ```
 
 use super::{Add, Gap, Waits, boosts};
-use crate::cpu_model::CpuTask;
+use crate::cpu_model::{CpuTask, Held};
 use crate::error::AnalysisError;
 use crate::explain::TermKind;
 use crate::spin_locks::Delays;
@@ -25,15 +26,24 @@ pub(super) fn agents(system: &System) -> Result<Vec<(CpuId, Delays)>, AnalysisEr
     cpus.into_iter().map(|cpu| Ok((cpu, Delays::of(system, cpu)?))).collect()
 }
 
-/// How much a job executes on the processors of its resources, ns.
-pub(super) fn executed_elsewhere(system: &System, task: &CpuTask) -> u64 {
-    let is_remote = |resource: usize| {
-        let resource = &system.resources()[resource];
+/// The sections of a job that execute on the processors of their resources.
+fn sections_of<'t>(system: &'t System, task: &'t CpuTask) -> impl Iterator<Item = &'t Held> {
+    task.sections.iter().filter(|held| {
+        let resource = &system.resources()[held.resource];
         resource.cpu.is_some() && boosts(system, &resource.name)
-    };
-    let sections = task.sections.iter().filter(|held| is_remote(held.resource));
+    })
+}
+
+/// How much a job executes there, ns.
+pub(super) fn executed_elsewhere(system: &System, task: &CpuTask) -> u64 {
     // They lie within the job, one behind the other.
-    sections.fold(0_u64, |sum, held| sum.saturating_add(held.length)).min(task.bare_wcet)
+    let sum = sections_of(system, task).fold(0_u64, |sum, held| sum.saturating_add(held.length));
+    sum.min(task.bare_wcet)
+}
+
+/// Whether nothing of a job is left behind its last such section, so that it only has to be chosen once more.
+pub(super) fn ends_elsewhere(system: &System, task: &CpuTask) -> bool {
+    sections_of(system, task).any(|held| held.from.saturating_add(held.length) >= task.bare_wcet)
 }
 
 /// The sections of a job on one processor.

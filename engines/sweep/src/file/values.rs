@@ -2,9 +2,11 @@
 
 use horolog_model::file::table::{self, Table};
 use horolog_time::Span;
-use std::ops::{Range, RangeInclusive};
+use std::collections::HashSet;
+use std::hash::Hash;
+use std::ops::RangeInclusive;
 use toml::Spanned;
-use toml::de::{DeArray, DeValue};
+use toml::de::DeValue;
 
 /// The most values of one key.
 const MOST_VALUES: usize = 10_000;
@@ -73,30 +75,34 @@ pub(super) fn durations(table: &mut Table<'_, '_>, key: &'static str, default: u
     })
 }
 
-/// Words with their places in the file.
-pub(super) type Words = Vec<(Range<usize>, String)>;
-
-/// Words with their places; the inner `None`: there are none, and no default.
+/// Words, each of which `wrong` finds nothing wrong with: a reason and a remedy. The inner `None`: there are none, and no default.
 pub(super) fn words(
     table: &mut Table<'_, '_>,
     key: &'static str,
     default: Option<&str>,
-) -> Option<Option<Words>> {
+    wrong: impl Fn(&str) -> Option<(String, String)>,
+) -> Option<Option<Vec<String>>> {
     let Some(value) = table.get(key) else {
-        return Some(default.map(|word| vec![(0..0, word.to_owned())]));
+        return Some(default.map(|word| vec![word.to_owned()]));
     };
-    let found = each(table, key, value, |table, value| match value.get_ref() {
-        DeValue::String(text) => Some((value.span(), text.to_string())),
-        _ => {
+    let found = each(table, key, value, |table, value| {
+        let DeValue::String(text) = value.get_ref() else {
             table.fail(Some(value.span()), format!("`{key}` takes text here"), "write the word in quotes");
-            None
+            return None;
+        };
+        match wrong(text) {
+            Some((reason, remedy)) => {
+                table.fail(Some(value.span()), reason, remedy);
+                None
+            }
+            None => Some(text.to_string()),
         }
     });
     found.map(Some)
 }
 
-/// One value, or each of a list.
-fn each<'t, T>(
+/// One value, or each of a list. A value that is there twice, however it is written, would make two cells of one.
+fn each<'t, T: Eq + Hash>(
     table: &mut Table<'t, '_>,
     key: &'static str,
     value: &'t Spanned<DeValue<'t>>,
@@ -108,30 +114,16 @@ fn each<'t, T>(
         table.fail(Some(value.span()), reason, format!("give from 1 to {MOST_VALUES}"));
         return None;
     }
-    if is_twice(table, key, list) {
-        return None;
+    let all: Vec<Option<T>> = list.iter().map(|one| read(table, one)).collect();
+    let mut seen = HashSet::new();
+    let mut is_once = true;
+    for (place, one) in list.iter().zip(&all) {
+        if one.as_ref().is_some_and(|one| !seen.insert(one)) {
+            is_once = false;
+            table.fail(Some(place.span()), format!("`{key}` has this value twice"), "give each value once");
+        }
     }
-    let mut all = Vec::with_capacity(list.len());
-    for one in list {
-        all.extend(read(table, one));
-    }
-    (all.len() == list.len()).then_some(all)
-}
-
-/// A value that is there twice would make two cells of one.
-fn is_twice(table: &mut Table<'_, '_>, key: &str, list: &DeArray<'_>) -> bool {
-    let text = |value: &DeValue<'_>| match value {
-        DeValue::Integer(digits) => digits.as_str().replace('_', ""),
-        DeValue::Float(text) => text.as_str().replace('_', ""),
-        DeValue::String(text) => text.to_string(),
-        other => format!("{other:?}"),
-    };
-    let mut seen = std::collections::HashSet::new();
-    let again = list.iter().find(|one| !seen.insert(text(one.get_ref())));
-    if let Some(again) = again {
-        table.fail(Some(again.span()), format!("`{key}` has this value twice"), "give each value once");
-    }
-    again.is_some()
+    all.into_iter().collect::<Option<Vec<T>>>().filter(|_| is_once)
 }
 
 /// A decimal that a double holds exactly in units of its last place.

@@ -97,8 +97,11 @@ fn sweep(words: &SweepArguments, plan: &Plan, text: &str, folder: &Path) -> Done
     for path in &found.damaged {
         progress::say(format_args!("{} was damaged, and is computed again", path.display()));
     }
-    let Found { mut rows, damaged, missing, .. } = found;
-    let kept = rows.len().saturating_sub(from_cluster) as u64;
+    let Found { mut rows, damaged, missing, foreign, .. } = found;
+    if let Some(first) = foreign.first() {
+        let count = output::count(foreign.len() as u64, "other file");
+        progress::say(format_args!("{count} below rows left alone, as {}", first.display()));
+    }
     let activity = Mutex::new(progress::Activity::start("sweeping"));
     let (begun, all) = (Instant::now(), missing.len());
     let done = |count: usize| {
@@ -110,13 +113,12 @@ fn sweep(words: &SweepArguments, plan: &Plan, text: &str, folder: &Path) -> Done
     let ran = run(plan, &store, &missing, usize::from(words.workers), &stop, &done);
     drop(activity);
     let computed = ran.rows.len() + from_cluster;
-    let (done, all) = (kept + computed as u64, kept + (all + from_cluster) as u64);
     if let Some(error) = ran.error {
-        return Err(broken_off(&error, done, all));
+        return Err(broken_off(&error, plan, folder));
     }
     rows.extend(ran.rows);
     let result = finish(plan, &store, &rows, computed, damaged.len());
-    tell(words, plan, &result.map_err(|error| broken_off(&error, done, all))?)
+    tell(words, plan, &result.map_err(|error| broken_off(&error, plan, folder))?)
 }
 
 /// Has the Python package compute the missing blocks on a cluster, and says how many these were.
@@ -157,11 +159,16 @@ fn on_cluster(
     Ok(after.saturating_sub(before))
 }
 
-/// An error, and how far the sweep has come.
-fn broken_off(error: &SweepError, done: u64, all: u64) -> Failure {
-    Failure::bad_input(format_args!(
-        "{error}\n  = help: {done} of {all} blocks are kept; mend that (is the disk full?) and give the same command again"
-    ))
+/// An error, and how far the sweep has come: what is in the folder now, which may be gone.
+fn broken_off(error: &SweepError, plan: &Plan, folder: &Path) -> Failure {
+    let all = plan.blocks().count();
+    match store::look(folder, plan) {
+        Ok(found) => Failure::bad_input(format_args!(
+            "{error}\n  = help: {} of {all} blocks are kept; mend that and give the same command again",
+            found.rows.len()
+        )),
+        Err(_) => Failure::bad_input(error),
+    }
 }
 
 fn tell(words: &SweepArguments, plan: &Plan, told: &SweepResult) -> Done {
