@@ -324,7 +324,7 @@ impl Verifier {
             return;
         }
         let had = job.executed.saturating_sub(job.interrupted);
-        if told > had || had - told > self.slack_of(cpu, job) {
+        if told > had || had - told > self.slack_of(task, cpu, job) {
             let message = format!(
                 "{} job {} says that it executed {}, and had the processor for {}",
                 self.model.tasks[task].name,

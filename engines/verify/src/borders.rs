@@ -94,7 +94,7 @@ impl Verifier {
         let has_gone_on = |&(at, place, executed): &(u64, usize, u64)| match self.may_end_elsewhere(place) {
             true => {
                 let now = job.executed.saturating_sub(job.interrupted);
-                now > executed.saturating_add(self.slack_of(cpu, job))
+                now > executed.saturating_add(self.slack_of(task, cpu, job))
             }
             false => at != self.now,
         };
@@ -107,7 +107,7 @@ impl Verifier {
             );
         }
         let (executed, slack) = if self.model.simulated {
-            (job.executed.saturating_sub(job.interrupted), self.slack_of(cpu, job))
+            (job.executed.saturating_sub(job.interrupted), self.slack_of(task, cpu, job))
         } else if self.resources.borders[task].spins {
             (told, self.model.execution.saturating_add(self.model.dispatch))
         } else {
@@ -142,17 +142,19 @@ impl Verifier {
         }
         let job = self.tasks[task].pending.front()?;
         if self.model.simulated {
-            return Some((job.executed.saturating_sub(job.interrupted), self.slack_of(cpu, job)));
+            return Some((job.executed.saturating_sub(job.interrupted), self.slack_of(task, cpu, job)));
         }
         Some((job.executed, self.model.stamping.saturating_add(self.model.execution)))
     }
 
     /// What the time for which a simulated job had the processor may hold beside its execution.
-    pub(crate) fn slack_of(&self, cpu: usize, job: &Job) -> u64 {
-        if self.model.is_free_of_costs(cpu) {
-            return 0;
-        }
-        self.part_slack(cpu, (job.started.unwrap_or(job.arrival), self.now), job.switches)
+    pub(crate) fn slack_of(&self, task: usize, cpu: usize, job: &Job) -> u64 {
+        let begin = job.started.unwrap_or(job.arrival);
+        let own = match self.model.is_free_of_costs(cpu) {
+            true => 0,
+            false => self.part_slack(cpu, (begin, self.now), job.switches),
+        };
+        own.saturating_add(self.loads_elsewhere(task, self.now.saturating_sub(begin)))
     }
 
     fn border_finding(&mut self, task: usize, job: u64, place: usize, what: &str) {

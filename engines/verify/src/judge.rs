@@ -183,6 +183,7 @@ impl Verifier {
         let wcet = self.model.tasks[task].wcet;
         // By the records it had the processor for so long, switches included.
         let slack = self.part_slack(cpu, (job.arrival, self.now), job.switches);
+        let slack = slack.saturating_add(self.loads_elsewhere(task, self.now.saturating_sub(job.arrival)));
         if executed > wcet.saturating_add(slack) && job.excesses.is_empty() {
             let question = Question::Execution { executed, wcet, interrupted: 0, arrived: job.arrival };
             self.ask(task, cpu, job.number, job.arrival, job_window(&job), question);

@@ -87,6 +87,21 @@ impl Verifier {
         }
     }
 
+    /// What declared loads take in a window of the processors on which sections of a task execute.
+    pub(crate) fn loads_elsewhere(&self, task: usize, window: u64) -> u64 {
+        let loads = self.processors_elsewhere(task).map(|cpu| self.model.declared_interference(cpu, window));
+        loads.fold(0, u64::saturating_add)
+    }
+
+    /// The places of the processors on which sections of a task execute, beside its own.
+    fn processors_elsewhere(&self, task: usize) -> impl Iterator<Item = usize> + '_ {
+        let uses = move |cpu: u32| {
+            self.resources.all.iter().any(|it| it.cpu == Some(cpu) && it.users.contains(&task))
+        };
+        let numbers = self.resources.agents.iter().map(|agents| agents.cpu).filter(move |&cpu| uses(cpu));
+        numbers.filter_map(|cpu| self.model.cpus.iter().position(|&it| it == cpu))
+    }
+
     /// Whether what happens on a processor is known: no records were lost.
     fn knows_agents(&self) -> bool {
         self.resources.lost_at.is_none()

@@ -21,6 +21,35 @@ fn with_processors(random: &mut Random) -> String {
     file
 }
 
+/// A measured load on the processor of the resources: sections take longer there, and no job is accused for that. One whose file says a unit less is.
+#[test]
+fn loads_on_the_processor_of_a_resource_accuse_no_job() {
+    let (mut random, mut hit) = (Random::new(45), 0);
+    let mut systems = 0;
+    while systems < 300 {
+        let text = with_processors(&mut random);
+        let cpu = text.split("\"dpcp\"\n").count();
+        if text.contains("context_switch") || cpu < 2 {
+            continue;
+        }
+        let places: Vec<&str> = text.lines().filter(|line| line.starts_with("cpu = ")).collect();
+        let (period, share) = (random.between(4, 9), [0.25, 0.4][random.below(2) as usize]);
+        let load = format!(
+            "[[interference]]\nname = \"load\"\n{}\nutilisation = {share}\nperiod = \"{period} ns\"\n",
+            places[0]
+        );
+        let file = text.clone() + &load;
+        let system = read(&file);
+        let records = simulated(&system, systems % 3 / 2);
+        let result = verified(&system, &records);
+        assert_eq!((result.verdict, result.findings), (Verdict::Holds, vec![]), "{file}");
+        systems += 1;
+        // By the file without the load its jobs take too long.
+        hit += u32::from(verified(&read(&text), &records).verdict != Verdict::Holds);
+    }
+    assert!(hit > 50, "{hit} of {systems} were hit by the load");
+}
+
 /// The file with the priorities of all tasks turned round.
 fn turned(text: &str) -> String {
     let line = |line: &str| match line.strip_prefix("priority = ") {
