@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Something in a folder.
 pub(super) struct Entry {
     pub(super) path: PathBuf,
-    /// Its name; empty where it is no UTF-8, which no name of this program is.
+    /// Its name; empty where it is not UTF-8, which no name of this program is.
     pub(super) name: String,
     kind: FileType,
 }
