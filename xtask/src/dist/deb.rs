@@ -9,12 +9,14 @@ use std::process::Command;
 /// Who answers for the package: who builds it, by the variables of Debian's tools (`DEBFULLNAME`, `DEBEMAIL`). Without them the package
 /// says that it was built for this machine alone.
 fn maintainer() -> String {
+    named_maintainer().unwrap_or_else(|| "A local build <root@localhost>".to_owned())
+}
+
+/// Who builds it, where he is named.
+pub(super) fn named_maintainer() -> Option<String> {
     let given = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-    match (given("DEBFULLNAME"), given("DEBEMAIL")) {
-        (Some(name), Some(address)) => format!("{name} <{address}>"),
-        (None, Some(address)) => format!("{address} <{address}>"),
-        _ => "A local build <root@localhost>".to_owned(),
-    }
+    let address = given("DEBEMAIL")?;
+    Some(format!("{} <{address}>", given("DEBFULLNAME").unwrap_or_else(|| address.clone())))
 }
 
 const DESCRIPTION: &str = "timing platform for real-time Linux
