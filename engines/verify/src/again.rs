@@ -181,7 +181,7 @@ impl Again {
         let jobs = kept.jobs.iter().enumerate();
         let mut plan: Vec<Planned> =
             jobs.map(|(place, ran)| ran.plan(place, conditions, model, stolen(place))).collect();
-        plan.sort_by_key(|job| (job.ready, job.task, job.number));
+        plan.sort_by_key(|job| (job.ready, job.task, !job.is_skipped, job.number));
         ends_of(fresh, model.tasks.len(), &self.rules, &plan, withdrawn, until)
     }
 }

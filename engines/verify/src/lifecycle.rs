@@ -441,8 +441,8 @@ impl Verifier {
         let legal_arrival = self.check_arrival(task, record.job, record.value);
         let mut skipped = Job::released(record.job, record.value, self.now);
         skipped.legal_arrival = legal_arrival;
-        let mut ran = Ran::of(task, &mut skipped, 0, self.now, NO_LIMIT);
-        ran.is_skipped = true;
+        let ran = Ran::of(task, &mut skipped, 0, self.now, NO_LIMIT);
+        let ran = Ran { is_skipped: true, ..ran.goes_on(&self.model.tasks[task], 0, 0) };
         self.keep_ran(self.model.tasks[task].cpu, ran);
     }
 

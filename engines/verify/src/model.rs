@@ -93,6 +93,20 @@ impl TaskModel {
         reached.get(next).copied().unwrap_or(false)
     }
 
+    /// The segments on the longest way from this one on, it first; none for tasks without segments.
+    pub(crate) fn longest_way(&self, segment: usize) -> Vec<usize> {
+        let Stretches::Segments(segments) = &self.stretches else { return Vec::new() };
+        let mut longest = vec![(0, None); segments.len()];
+        // Successors have higher indices.
+        for index in (segment..segments.len()).rev() {
+            let (wcet, after) = &segments[index];
+            let next = after.iter().copied().max_by_key(|&next| longest[next].0);
+            longest[index] = (wcet + next.map_or(0, |next| longest[next].0), next);
+        }
+        let exists = (segment < segments.len()).then_some(segment);
+        std::iter::successors(exists, |&index| longest[index].1).collect()
+    }
+
     /// The longest time that a job keeps the processor without a preemption point.
     pub(crate) fn longest_stretch(&self) -> u64 {
         match &self.stretches {

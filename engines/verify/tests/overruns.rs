@@ -1,11 +1,14 @@
 //! Jobs beyond their wcet, simulated with every policy: what verification says of them is that, and nothing else.
 
-use horolog_model::System;
+use horolog_analysis::{TaskVerdict, analyze};
+use horolog_model::{System, TaskId};
 use horolog_sim::{Horizon, SimOptions, simulate};
+use horolog_testkit::Random;
 use horolog_time::Span;
 use horolog_trace::file::Header;
 use horolog_trace::{Kind, Record};
-use horolog_verify::{Check, Options, Verification, verify_records};
+use horolog_verify::{Bound, Check, Class, Options, Verification, verify_records};
+use std::fmt::Write;
 
 fn system(policy: &str, overrun: &str, jobs: &str) -> System {
     let (head, high, low) = match policy {
@@ -21,17 +24,26 @@ fn system(policy: &str, overrun: &str, jobs: &str) -> System {
 }
 
 fn verified(system: &System) -> (Verification, Vec<Record>) {
-    let options = SimOptions { horizon: Horizon::Time(Span::from_ns(60)), ..SimOptions::default() };
-    let mut records: Vec<Record> = Vec::new();
-    simulate(system, &options, &mut records).expect("it can be simulated");
+    let records = simulated_for(system, 60);
     (verified_as(system, "sim", &records), records)
 }
 
+fn simulated_for(system: &System, horizon: u64) -> Vec<Record> {
+    let options = SimOptions { horizon: Horizon::Time(Span::from_ns(horizon)), ..SimOptions::default() };
+    let mut records: Vec<Record> = Vec::new();
+    simulate(system, &options, &mut records).expect("it can be simulated");
+    records
+}
+
 fn verified_as(system: &System, backend: &str, records: &[Record]) -> Verification {
+    verified_by(system, &[], backend, records)
+}
+
+fn verified_by(system: &System, bounds: &[Bound], backend: &str, records: &[Record]) -> Verification {
     let names = system.tasks().iter().map(|task| task.name.clone()).collect();
     let mut header = Header::simulated(String::new(), names, 0, Span::ZERO);
     header.backend = backend.to_owned();
-    verify_records(system, &[], &header, records, &Options::default()).expect("it can be verified")
+    verify_records(system, bounds, &header, records, &Options::default()).expect("it can be verified")
 }
 
 #[test]
@@ -105,4 +117,107 @@ fn an_overrun_of_a_segment_is_found_and_its_policy_is_none() {
         assert_eq!(said.is_empty(), ends, "{overrun}: {said:?}\n{records:?}");
         assert!(said.iter().all(|said| said.contains("wcet")), "{overrun}: {said:?}\n{records:?}");
     }
+}
+
+/// It has executed its worst case and is not done: it takes longer, though no record says so yet.
+#[test]
+fn a_job_that_is_not_done_after_its_wcet_is_beyond_it() {
+    for overrun in ["count", "skip", "demote"] {
+        for (executed, class) in [("2 ns", None), ("3 ns", Some(Class::ModelViolated))] {
+            let text = format!(
+                "[system]\nname = \"end\"\n[[task]]\nname = \"high\"\nperiod = \"5 ns\"\nwcet = \"3 ns\"\npriority = 2\n\
+                 [[task]]\nname = \"low\"\nperiod = \"60 ns\"\nwcet = \"2 ns\"\npriority = 1\noverrun = \"{overrun}\"\n\
+                 execution = {{ jobs = [\"{executed}\"] }}\n"
+            );
+            let (system, _) = horolog_model::file::read(&text, "end.toml", &[]).expect("it can be read");
+            // It has the processor from 3 to 5, and again from 8 on.
+            let found = verified_by(&system, &bounds_of(&system), "sim", &simulated_for(&system, 8));
+            let classes: Vec<Class> = found.findings.iter().map(|one| one.class).collect();
+            assert_eq!(classes.first().copied(), class, "{overrun} {executed}: {:?}", found.findings);
+        }
+    }
+}
+
+/// Executions of one task, each around its worst case.
+fn executions(random: &mut Random, wcet: u64) -> String {
+    let one = |random: &mut Random| format!("\"{} ns\"", (wcet + random.below(5)).saturating_sub(1).max(1));
+    let all: Vec<String> = (0..random.between(1, 3)).map(|_| one(random)).collect();
+    format!("[{}]", all.join(", "))
+}
+
+/// Two to four tasks of which most go beyond what they declare, with every policy and several arrivals in one instant; the last jobs of a
+/// short trace are not done.
+fn drawn(random: &mut Random) -> String {
+    let mut text = "[system]\nname = \"drawn\"\n".to_owned();
+    for task in 0..random.between(2, 4) {
+        let (period, priority) = (random.between(4, 20), random.between(1, 4));
+        let overrun = ["count", "skip", "skip", "demote", "demote", "stop", "drop"][random.below(7) as usize];
+        write!(text, "[[task]]\nname = \"t{task}\"\npriority = {priority}\noverrun = \"{overrun}\"\n")
+            .expect("a string");
+        let arrival = match random.below(4) {
+            0 => format!("separation = \"{period} ns\"\njitter = \"{} ns\"", random.below(4)),
+            1 => {
+                let mut all: Vec<u64> = (0..random.between(2, 5)).map(|_| random.below(30)).collect();
+                all.sort_unstable();
+                let all: Vec<String> = all.iter().map(|at| format!("\"{at} ns\"")).collect();
+                format!("deadline = \"{period} ns\"\narrivals = [{}]", all.join(", "))
+            }
+            _ => format!("period = \"{period} ns\""),
+        };
+        text += &arrival;
+        // The middle one is left out by some.
+        let wcets = [random.between(1, 3), random.between(1, 2), random.between(1, 3)];
+        match random.below(3) {
+            0 => {
+                let next = ["[\"b\", \"c\"]", "[\"c\"]", "[]"];
+                let segments = (0..3).map(|place| {
+                    let (name, wcet, next) = (["a", "b", "c"][place], wcets[place], next[place]);
+                    format!("{{ name = \"{name}\", bcet = \"1 ns\", wcet = \"{wcet} ns\", next = {next} }}")
+                });
+                let segments: Vec<String> = segments.collect();
+                let times: Vec<String> = wcets.iter().map(|&wcet| executions(random, wcet)).collect();
+                let (segments, times) = (segments.join(", "), times.join(", "));
+                let execution = format!("execution = {{ segments = [{times}] }}");
+                write!(text, "\npreemption = \"deferred\"\nsegments = [{segments}]\n{execution}\n")
+                    .expect("a string");
+            }
+            kind => {
+                let preemption = if kind == 1 { "preemptive" } else { "non-preemptive" };
+                let (wcet, times) = (wcets[0], executions(random, wcets[0]));
+                let execution = format!("execution = {{ jobs = {times} }}");
+                write!(text, "\npreemption = \"{preemption}\"\nwcet = \"{wcet} ns\"\n{execution}\n")
+                    .expect("a string");
+            }
+        }
+    }
+    text
+}
+
+fn bounds_of(system: &System) -> Vec<Bound> {
+    // Where no test exists for a system, its trace is checked without bounds.
+    let Ok(analysis) = analyze(system, &horolog_analysis::Options::default()) else { return Vec::new() };
+    let tasks = analysis.tasks.iter().enumerate();
+    let bound = |(index, task): (usize, &TaskVerdict)| {
+        let (task_id, test) = (TaskId(index as u32), task.test.to_string());
+        Some(Bound { task: task_id, response: task.response?, test, exact: task.exact })
+    };
+    tasks.filter_map(bound).collect()
+}
+
+/// Nothing is lost and nothing disturbs: whatever comes late comes late through who executed for longer, and the schedule is the policy's.
+#[test]
+fn whoever_is_late_beside_overruns_is_late_through_them() {
+    let draws = std::env::var("HOROLOG_DRAWS").ok().and_then(|draws| draws.parse().ok()).unwrap_or(1_500);
+    let (mut judged, mut late) = (0, 0);
+    for index in 0..draws {
+        let mut random = Random::of_item(20, index);
+        let (text, horizon) = (drawn(&mut random), random.between(20, 80));
+        let Ok((system, _)) = horolog_model::file::read(&text, "drawn.toml", &[]) else { continue };
+        let found = verified_by(&system, &bounds_of(&system), "sim", &simulated_for(&system, horizon));
+        judged += 1;
+        late += found.findings.iter().filter(|one| one.check == Check::Response).count();
+        let other = found.findings.iter().find(|one| one.class != Class::ModelViolated);
+        assert!(other.is_none(), "draw {index}, {horizon} ns: {other:?}\n{text}");
+    }
+    assert!(judged * 2 > draws && late as u64 > draws / 2, "{judged} systems, {late} late");
 }

@@ -3,7 +3,7 @@
 use super::losses::Whole;
 use super::plan::{Amount, Conditions, Ran};
 use super::table::Ends;
-use super::{Again, Kept};
+use super::{Again, Broken, Kept};
 use crate::result::Class;
 use crate::verifier::Verifier;
 use horolog_sched::Driver;
@@ -47,8 +47,15 @@ impl Verifier {
                 let mut pending = std::mem::take(&mut self.tasks[task].pending);
                 for job in &mut pending {
                     let last = self.limit_of(task, job.segment, job.points_missing);
-                    let executed = job.executed;
-                    self.keep_ran(cpu, Ran::of(task, job, executed, u64::MAX, last));
+                    let (segment, executed, before) = (job.segment, job.executed, job.executed_before);
+                    let ran = Ran::of(task, job, executed, u64::MAX, last);
+                    let ran = ran.goes_on(&self.model.tasks[task], segment, executed - before);
+                    if ran.is_beyond(self.model.tasks[task].wcet.saturating_add(self.model.execution))
+                        && let Some(again) = &mut self.again[cpu]
+                    {
+                        again.note_broken(Broken { since: ran.started.min(self.now), task });
+                    }
+                    self.keep_ran(cpu, ran);
                 }
                 self.tasks[task].pending = pending;
             }

@@ -2,7 +2,7 @@
 
 use crate::again::world::{Planned, Step};
 use crate::job::Job;
-use crate::model::Model;
+use crate::model::{Model, TaskModel};
 use horolog_sched::ANY_SEGMENT;
 
 /// A place in a job's execution: after so much of what it had the processor for, without interrupts.
@@ -65,6 +65,8 @@ pub(crate) struct Ran {
     /// By its thread's clock, and by who had the processor, without interrupts.
     pub(crate) executed: u64,
     pub(crate) had: u64,
+    /// What it would have executed after that at most: nothing where it has ended.
+    pub(crate) rest: u64,
     /// Whether another one kept the processor from it: the machine did not serve it late.
     pub(crate) is_kept_waiting: bool,
     /// When it last got the processor by its own records, and what it had executed then.
@@ -114,6 +116,7 @@ impl Ran {
             end,
             executed,
             had,
+            rest: 0,
             is_kept_waiting: job.is_kept_waiting,
             runs_from: (job.runs_from, job.executed_from),
             marks: std::mem::take(&mut job.marks),
@@ -126,25 +129,50 @@ impl Ran {
         self.end < u64::MAX
     }
 
+    /// It would have gone on, `executed` being what it has executed of this segment. It has more to do: had it been done, its end would be
+    /// on record. More than that, and the way that it takes through its segments, are the model's longest.
+    pub(crate) fn goes_on(mut self, task: &TaskModel, segment: usize, executed: u64) -> Ran {
+        let way = if self.last.has_points { Vec::new() } else { task.longest_way(segment) };
+        let Some((&first, others)) = way.split_first() else {
+            self.rest = task.wcet.saturating_sub(self.executed).max(1);
+            return self;
+        };
+        let wcet = |segment: usize| task.wcet_of(segment).unwrap_or(0);
+        self.rest = wcet(first).saturating_sub(executed).max(1);
+        self.last = Limit { most: wcet(first), has_points: false };
+        for &next in others {
+            let segment = if task.acts { u32::try_from(next).unwrap_or(ANY_SEGMENT) } else { ANY_SEGMENT };
+            let what = What::Point { limit: self.last, next: segment };
+            self.marks.push(Mark { at: self.had.saturating_add(self.rest), what });
+            self.rest = self.rest.saturating_add(wcet(next));
+            self.last.most = wcet(next);
+        }
+        self
+    }
+
+    /// Whether it has executed more than this, or would have.
+    pub(crate) fn is_beyond(&self, most: u64) -> bool {
+        self.executed.saturating_add(self.rest) > most
+    }
+
     /// What it executes, `stolen` being what of its time may have been stolen.
     fn amount(&self, conditions: Conditions, model: &Model, stolen: u64) -> u64 {
         let wcet = model.tasks[self.task as usize].wcet;
         if self.is_skipped {
-            return if conditions.amount == Amount::Least { 0 } else { wcet };
+            return if conditions.amount == Amount::Least { 0 } else { self.rest };
         }
         // The thread's clock may hold interrupts, and who had the processor does not.
         let executed = if model.simulated { self.executed } else { self.executed.min(self.had) };
-        let is_longer = executed > wcet.saturating_add(model.execution);
-        // What has not ended may take as long as the model says.
-        let left = if self.has_ended() { 0 } else { wcet.saturating_sub(executed) };
-        let excess = if is_longer { executed - wcet } else { 0 };
+        let whole = executed.saturating_add(self.rest);
+        let is_longer = whole > wcet.saturating_add(model.execution);
+        let excess = if is_longer { whole - wcet } else { 0 };
+        let had = self.had.saturating_add(self.rest);
         let amount = match conditions.amount {
-            Amount::Had => return self.had + left - if conditions.is_cut { excess.min(self.had) } else { 0 },
-            Amount::Most if is_longer => executed,
-            Amount::Most => executed.min(wcet),
-            Amount::Least => executed.saturating_sub(stolen),
+            Amount::Had => return if conditions.is_cut { had.saturating_sub(excess) } else { had },
+            Amount::Most if is_longer => whole,
+            Amount::Most => whole.min(wcet),
+            Amount::Least => whole.saturating_sub(stolen),
         };
-        let amount = amount.saturating_add(left);
         if conditions.is_cut { amount.min(wcet) } else { amount }
     }
 
@@ -211,7 +239,7 @@ impl Ran {
             let (within, point) = rest.split_at(here.unwrap_or(rest.len()));
             let (end, limit, next) = match point.first() {
                 Some(&Mark { at, what: What::Point { limit, next } }) => (at, limit, next),
-                _ => (self.had.max(amount), self.last, ANY_SEGMENT),
+                _ => (self.had.saturating_add(self.rest).max(amount), self.last, ANY_SEGMENT),
             };
             within.iter().for_each(|&mark| steps.take(mark, limit));
             steps.close(end, limit);
@@ -219,7 +247,7 @@ impl Ran {
             steps.all.push((steps.since, Step::Point(next)));
             rest = behind;
         }
-        let whole = self.had.max(amount).saturating_sub(steps.removed);
+        let whole = self.had.saturating_add(self.rest).max(amount).saturating_sub(steps.removed);
         let amount = if steps.removed > 0 { amount.min(whole) } else { amount };
         let amount = amount.saturating_add(steps.kept);
         steps.in_order(amount)
@@ -345,6 +373,7 @@ mod tests {
             end,
             executed,
             had,
+            rest: 0,
             is_kept_waiting: false,
             runs_from: (0, 0),
             marks,
