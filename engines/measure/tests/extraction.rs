@@ -4,8 +4,8 @@
 
 use horolog_measure::extraction::pattern::Pattern;
 use horolog_measure::extraction::{
-    Arrival, Class, Description, Event, EventKind, Left, Observation, Observer, Options, Proposal, WaitKind,
-    propose,
+    Arrival, Class, Description, Event, EventKind, Left, LockKind, Observation, Observer, Options, Proposal,
+    WaitKind, propose,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -443,7 +443,10 @@ fn locks_give_critical_sections() {
         for (after, lock, held) in [(100, 7, true), (200, 8, true), (300 + k, 8, false), (600, 7, false)] {
             let time_ns = at + after * 1_000;
             let place = events.partition_point(|event| event.time_ns <= time_ns);
-            events.insert(place, Event { time_ns, kind: EventKind::Lock { tid: 10, lock, held } });
+            events.insert(
+                place,
+                Event { time_ns, kind: EventKind::Lock { tid: 10, lock, kind: LockKind::Plain, held } },
+            );
         }
     }
     let proposal = extract(&threads, &events);
@@ -454,4 +457,126 @@ fn locks_give_critical_sections() {
         .collect();
     assert_eq!(found, [("lock 7", 30, 500_000, 0), ("lock 8", 30, 129_000, 1)]);
     assert!(proposal.to_toml().unwrap().contains("Critical sections under lock 7"));
+}
+
+/// Two threads of which each takes lock 7 within its jobs, the first for 500 us and the second for 700 us.
+fn sharing(kind: LockKind, more: &[(u32, u64, u64, bool)]) -> (Vec<Thread>, Vec<Event>) {
+    let jobs = |offset: u64, period: u64, executes: u64| {
+        (0..30_u64)
+            .map(|k| job(Some(offset + k * period), 0, offset + k * period, executes, WaitKind::SleepUntil))
+            .collect()
+    };
+    let threads = vec![
+        Thread { tid: 10, jobs: jobs(MS, 10 * MS, MS) },
+        Thread { tid: 20, jobs: jobs(3 * MS, 10 * MS, 2 * MS) },
+    ];
+    let mut events = record(&threads);
+    let both = [(10, 100, 7, true), (10, 600, 7, false), (20, 200, 7, true), (20, 900, 7, false)];
+    for k in 0..30_u64 {
+        for &(tid, after, lock, held) in both.iter().chain(more) {
+            let time_ns = if tid == 10 { MS } else { 3 * MS } + k * 10 * MS + after * 1_000;
+            let place = events.partition_point(|event| event.time_ns <= time_ns);
+            events.insert(place, Event { time_ns, kind: EventKind::Lock { tid, lock, kind, held } });
+        }
+    }
+    (threads, events)
+}
+
+#[test]
+fn a_lock_that_two_tasks_share_is_a_resource() {
+    for (kind, protocol) in
+        [(LockKind::Plain, "none"), (LockKind::Inheritance, "inheritance"), (LockKind::Ceiling, "ceiling")]
+    {
+        let (threads, events) = sharing(kind, &[]);
+        let proposal = extract(&threads, &events);
+        assert_eq!(proposal.locks.left_out, [], "{kind:?}");
+        let found = &proposal.locks.resources[0];
+        assert_eq!((&*found.name, found.protocol), ("lock 7", protocol));
+        let lengths: Vec<_> = found.sections.iter().map(|one| (one.from_ns, one.length_ns)).collect();
+        assert_eq!(lengths, [(0, 500_000), (0, 700_000)]);
+        let (system, _) = horolog_model::file::read(&proposal.to_toml().unwrap(), "proposal", &[]).unwrap();
+        let lengths: Vec<u64> =
+            system.tasks().iter().flat_map(|task| &task.sections).map(|one| one.length.as_ns()).collect();
+        assert_eq!(lengths, [500_000, 700_000], "{kind:?}");
+    }
+}
+
+/// A second lock lies behind the first one in the file, whatever the order in the program was; one that does not fit is left out.
+#[test]
+fn sections_of_several_locks_lie_one_behind_the_other() {
+    let more = [(10, 700, 8, true), (10, 1_000, 8, false), (20, 1_000, 8, true), (20, 1_100, 8, false)];
+    let (threads, events) = sharing(LockKind::Inheritance, &more);
+    let proposal = extract(&threads, &events);
+    let sections: Vec<Vec<(u64, u64)>> = (proposal.locks.resources.iter())
+        .map(|one| one.sections.iter().map(|one| (one.from_ns, one.length_ns)).collect())
+        .collect();
+    assert_eq!(sections, [[(0, 500_000), (0, 700_000)], [(500_000, 300_000), (700_000, 100_000)]]);
+}
+
+#[test]
+fn what_the_file_cannot_say_of_a_lock_is_told() {
+    // It lies within another one.
+    let within = [(20, 300, 8, true), (20, 400, 8, false)];
+    // It is held while the thread sleeps for its next job.
+    let kept = [(10, 700, 8, true), (10, 50, 8, false), (20, 1_000, 8, true), (20, 1_100, 8, false)];
+    for (kind, more, lock, why) in [
+        (LockKind::Other, &[][..], "lock 7", "spinlock"),
+        (LockKind::Inheritance, &within[..], "lock 7", "while it holds others"),
+        (LockKind::Inheritance, &kept[..], "lock 8", "longer than its wcet"),
+    ] {
+        let (threads, events) = sharing(kind, more);
+        let proposal = extract(&threads, &events);
+        let text = proposal.to_toml().unwrap();
+        let found = proposal.locks.left_out.iter().find(|one| one.lock == lock).expect("it is told");
+        assert!(found.why.contains(why), "{found:?}");
+        assert!(text.contains(&format!("{lock} is shared by")), "{text}");
+        assert!(proposal.locks.resources.iter().all(|one| one.name != lock));
+    }
+}
+
+/// Of a thread that is no task nothing is bounded, and that is worst where nothing raises its priority.
+#[test]
+fn a_lock_shared_with_a_thread_that_is_no_task_is_told() {
+    for (kind, is_raised) in [(LockKind::Plain, false), (LockKind::Inheritance, true)] {
+        let (threads, events) = sharing(kind, &[]);
+        let mut observer = Observer::default();
+        threads.iter().for_each(|thread| observer.watch(thread.tid));
+        events.iter().for_each(|event| observer.take(*event));
+        let describe = |tid: u32| Description {
+            tid,
+            comm: format!("t{tid}"),
+            class: if tid == 10 { Class::Fifo { priority: 80 } } else { Class::Normal { nice: 0 } },
+            class_changed: false,
+            allowed: None,
+            process: None,
+            files: BTreeMap::new(),
+        };
+        let lock_name = |lock: u64| format!("lock {lock}");
+        let proposal =
+            propose("p", &observer, &describe, &lock_name, Observation::default(), &Options::default());
+        assert_eq!(proposal.locks.resources, []);
+        let found = &proposal.locks.left_out[0];
+        assert_eq!((&*found.tasks, &*found.others), (&["t10".to_owned()][..], &["t20 (20)".to_owned()][..]));
+        assert_eq!(!found.why.contains("nothing raises"), is_raised, "{found:?}");
+    }
+}
+
+/// Where the record does not say that a thread has the processor while it holds a lock, all the time counts.
+#[test]
+fn a_section_with_switches_missing_is_as_long_as_it_was_held() {
+    let (threads, events) = sharing(LockKind::Inheritance, &[]);
+    // The switches of one job of the second thread are hidden: it executes 2 ms from 63 ms on.
+    let is_hidden = |event: &Event| {
+        (63 * MS..=65 * MS).contains(&event.time_ns) && matches!(event.kind, EventKind::Switch { .. })
+    };
+    let hidden: Vec<Event> = events.into_iter().filter(|event| !is_hidden(event)).collect();
+    // It holds the lock for longer there, while nothing says what it does.
+    let later = |event: &Event| {
+        let is_release = matches!(event.kind, EventKind::Lock { tid: 20, held: false, .. });
+        let is_there = (63 * MS..65 * MS).contains(&event.time_ns) && is_release;
+        Event { time_ns: event.time_ns + if is_there { 300_000 } else { 0 }, ..*event }
+    };
+    let proposal = extract(&threads, &hidden.iter().map(later).collect::<Vec<_>>());
+    let lengths: Vec<u64> = proposal.locks.resources[0].sections.iter().map(|one| one.length_ns).collect();
+    assert_eq!(lengths, [500_000, 1_000_000]);
 }

@@ -217,3 +217,106 @@ fn without_privilege_the_remedy_is_told() {
     }
     assert!(refused.status == Some(3) && refused.err.contains("run as root"), "{refused:?}");
 }
+
+/// Two threads of one processor that share a mutex, whose attribute the argument gives.
+const SHARES: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+static pthread_mutex_t map;
+struct of { int priority; long period, held; };
+static void burn(long ns) {
+    struct timespec a, b;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
+    do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &b);
+    while ((b.tv_sec - a.tv_sec) * 1000000000L + b.tv_nsec - a.tv_nsec < ns);
+}
+static void *loop(void *argument) {
+    struct of *of = argument;
+    struct timespec next;
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    for (int k = 0; k < 50; k++) {
+        next.tv_nsec += of->period;
+        if (next.tv_nsec >= 1000000000) { next.tv_nsec -= 1000000000; next.tv_sec++; }
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
+        burn(200000);
+        pthread_mutex_lock(&map);
+        burn(of->held);
+        pthread_mutex_unlock(&map);
+    }
+    return NULL;
+}
+int main(int argc, char **argv) {
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+    if (!strcmp(argv[1], "inherit")) pthread_mutexattr_setprotocol(&kind, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_init(&map, &kind);
+    static struct of all[] = {{60, 10000000, 300000}, {40, 20000000, 800000}};
+    pthread_t threads[2];
+    cpu_set_t cpu;
+    CPU_ZERO(&cpu);
+    CPU_SET(1, &cpu);
+    for (int i = 0; i < 2; i++) {
+        pthread_attr_t how;
+        struct sched_param priority = {all[i].priority};
+        pthread_attr_init(&how);
+        pthread_attr_setaffinity_np(&how, sizeof cpu, &cpu);
+        pthread_attr_setinheritsched(&how, PTHREAD_EXPLICIT_SCHED);
+        pthread_attr_setschedpolicy(&how, SCHED_FIFO);
+        pthread_attr_setschedparam(&how, &priority);
+        if (pthread_create(&threads[i], &how, loop, &all[i])) return 1;
+    }
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_mutex_that_two_threads_share_becomes_a_resource() {
+    let Some(_alone) = real_time() else { return };
+    let place = tempfile::tempdir().expect("a folder");
+    let (source, program) = (place.path().join("shares.c"), place.path().join("shares"));
+    std::fs::write(&source, SHARES).expect("written");
+    let Ok(built) = Command::new("cc").args(["-O2", "-pthread", "-o"]).arg(&program).arg(&source).status()
+    else {
+        println!("SKIPPED: no C compiler");
+        return;
+    };
+    assert!(built.success());
+    let program = program.to_str().expect("UTF-8");
+    for (argument, protocol, said) in
+        [("inherit", "inheritance", "fp-inheritance"), ("plain", "none", "unknown")]
+    {
+        let trace = place.path().join(argument).display().to_string();
+        let recorded =
+            done(["trace", "record", "--locks", "--kernel", "-o", &trace, "--", program, argument]);
+        recorded.no_panic();
+        if recorded.status == Some(3) {
+            println!("SKIPPED: {}", recorded.err);
+            return;
+        }
+        assert_eq!(recorded.status, Some(0), "{recorded:?}");
+        let proposal = done(["measure", "extract", "--format", "json", "--from", &trace]).json();
+        let resources = proposal["resources"].as_array().expect("a list");
+        if resources.is_empty() && recorded.err.contains("hidden-switch") {
+            // Then sections may be as long as they were held, and jobs are not whole.
+            println!("SKIPPED: this kernel hides switches: {}", proposal["locks_left_out"]);
+            continue;
+        }
+        assert_eq!(resources[0]["protocol"], protocol, "{proposal}");
+        let mut lengths: Vec<u64> = (resources[0]["sections"].as_array().expect("a list").iter())
+            .filter_map(|section| section["length_ns"].as_u64())
+            .collect();
+        lengths.sort_unstable();
+        assert!(lengths.len() == 2 && lengths[0] >= 300_000 && lengths[1] >= 800_000, "{lengths:?}");
+        let (_folder, file) = folder(proposal["toml"].as_str().expect("a system file"));
+        let analysed = done(["analyze", "--machine", "none", &file]);
+        for section in resources[0]["sections"].as_array().expect("a list") {
+            let task = section["task"].as_str().expect("a name");
+            let line = analysed.out.lines().find(|line| line.starts_with(task));
+            assert!(line.is_some_and(|line| line.contains(said)), "{task} {said}: {analysed:?}");
+        }
+    }
+}

@@ -91,9 +91,38 @@ pub enum EventKind {
         tid: u32,
         /// Which lock.
         lock: u64,
+        /// What it does about priorities.
+        kind: LockKind,
         /// Whether it holds it now.
         held: bool,
     },
+}
+
+/// What a lock does about the priority of who holds it; of two uses the lesser one counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LockKind {
+    /// A mutex that does nothing.
+    Plain,
+    /// A mutex with priority inheritance (`PTHREAD_PRIO_INHERIT`).
+    Inheritance,
+    /// A mutex with a priority ceiling (`PTHREAD_PRIO_PROTECT`).
+    Ceiling,
+    /// No mutex.
+    Other,
+}
+
+impl LockKind {
+    /// In words.
+    #[must_use]
+    pub const fn describe(self) -> &'static str {
+        match self {
+            LockKind::Plain => "a mutex without priority inheritance",
+            LockKind::Inheritance => "a mutex with priority inheritance",
+            LockKind::Ceiling => "a mutex with a priority ceiling",
+            LockKind::Other => "a spinlock, or a lock for readers and writers",
+        }
+    }
 }
 
 /// For what a thread waits.

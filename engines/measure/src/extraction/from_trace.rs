@@ -1,11 +1,12 @@
 //! Extraction from recorded files: traces of horolog, perf.data, trace.dat.
 
-use super::event::{Event, EventKind, Left};
+use super::event::{Event, EventKind, Left, LockKind};
 use super::from_kernel::waits_for;
 use super::jobs::Job;
 use super::proposal::{Observation, Options, Proposal, propose, propose_jobs};
 use super::stretch::Observer;
 use super::task::{Class, Description};
+use crate::critical_sections::LockClass;
 use horolog_model::{Policy, System};
 use horolog_sys::waiting_call::WaitingCall;
 use horolog_trace::file::Reader;
@@ -79,20 +80,21 @@ pub fn from_activity(
     });
     observation.lost = told.fold(activity.lost, u64::saturating_add);
     observation.notes.extend(activity.notes.iter().cloned());
-    finish(name, &observer, &threads.described(), observation, options)
+    finish(name, &observer, (&threads.described(), &[]), observation, options)
 }
 
 fn finish(
     name: &str,
     observer: &Observer,
-    threads: &BTreeMap<u32, Description>,
+    (threads, locks): (&BTreeMap<u32, Description>, &[String]),
     mut observation: Observation,
     options: &Options,
 ) -> Proposal {
     observation.duration_ns = observer.seen_ns.map_or(0, |(first, last)| last - first);
     observation.broken = observation.broken.saturating_add(observer.broken);
     let describe = |tid: u32| threads.get(&tid).cloned().unwrap_or_else(|| unknown(tid, ""));
-    let lock_name = |lock: u64| format!("{lock:#x}");
+    let named = |lock: u64| usize::try_from(lock).ok().and_then(|lock| locks.get(lock)).cloned();
+    let lock_name = |lock: u64| named(lock).unwrap_or_default();
     propose(name, observer, &describe, &lock_name, observation, options)
 }
 
@@ -184,8 +186,9 @@ pub fn from_reader<R: Read + Seek>(
         }
         if let Some(user) = reader.user_event(&record) {
             let tid = user.thread.map_or(0, |thread| thread.tid);
-            if let Some((lock, held)) = lock_of(user.name(), user.words) {
-                walk.event(record.time.as_ns(), EventKind::Lock { tid, lock, held });
+            if let Some((address, kind, held)) = lock_of(user.name(), user.words) {
+                let lock = walk.lock(user.thread.and_then(|thread| thread.process), address);
+                walk.event(record.time.as_ns(), EventKind::Lock { tid, lock, kind, held });
             }
             continue;
         }
@@ -213,7 +216,7 @@ pub fn from_reader<R: Read + Seek>(
             known.insert(thread.tid, Description { process, ..unknown(thread.tid, &thread.comm) });
         }
         walk.observer.retain(|tid| known.contains_key(&tid));
-        return finish(name, &walk.observer, &known, observation, options);
+        return finish(name, &walk.observer, (&known, &walk.lock_names()), observation, options);
     }
     let system =
         horolog_model::file::read(&header.system, "the trace's head", &[]).ok().map(|(system, _)| system);
@@ -256,14 +259,24 @@ fn described(system: Option<&System>, index: usize, name: &str, tid: Option<u32>
 }
 
 /// Taking or giving back a lock, from a user event.
-fn lock_of(name: &str, words: &[u64]) -> Option<(u64, bool)> {
+fn lock_of(name: &str, words: &[u64]) -> Option<(u64, LockKind, bool)> {
     let held = match name {
         "lock/acquired" | "lock/woken" => true,
         "lock/release" | "lock/wait" => false,
         _ => return None,
     };
-    Some((*words.first()?, held))
+    let kind = match words.get(1).copied().unwrap_or(0) {
+        class if class & 0xff != LockClass::Mutex as u64 => LockKind::Other,
+        class if class & INHERITS != 0 => LockKind::Inheritance,
+        class if class & HAS_CEILING != 0 => LockKind::Ceiling,
+        _ => LockKind::Plain,
+    };
+    Some((*words.first()?, kind, held))
 }
+
+/// Flags of the class of a lock (`docs/concepts/critical-sections.md`).
+const INHERITS: u64 = 0x400;
+const HAS_CEILING: u64 = 0x800;
 
 /// Jobs of one task.
 #[derive(Clone, Debug, Default)]
@@ -284,11 +297,34 @@ struct Walk {
     switch: Option<(u64, u32, u32, u32, bool)>,
     watched: BTreeSet<u32>,
     last_ns: u64,
+    /// The number of each lock: an address of another process is another lock.
+    locks: BTreeMap<(Option<u32>, u64), u64>,
 }
 
 impl Walk {
     fn event(&mut self, time_ns: u64, kind: EventKind) {
         self.observer.take(Event { time_ns, kind });
+    }
+
+    fn lock(&mut self, process: Option<u32>, address: u64) -> u64 {
+        let next = self.locks.len() as u64;
+        *self.locks.entry((process, address)).or_insert(next)
+    }
+
+    /// By the address, and the process where there are several.
+    fn lock_names(&self) -> Vec<String> {
+        let processes: BTreeSet<Option<u32>> = self.locks.keys().map(|(process, _)| *process).collect();
+        let mut names = vec![String::new(); self.locks.len()];
+        for ((process, address), number) in &self.locks {
+            let Some(name) = usize::try_from(*number).ok().and_then(|number| names.get_mut(number)) else {
+                continue;
+            };
+            *name = match process {
+                Some(process) if processes.len() > 1 => format!("lock {address:#x} of process {process}"),
+                _ => format!("lock {address:#x}"),
+            };
+        }
+        names
     }
 
     fn watch(&mut self, tid: u32) {
@@ -390,8 +426,11 @@ mod tests {
 
     #[test]
     fn locks_are_held_between_their_events() {
-        assert_eq!(lock_of("lock/acquired", &[7, 1]), Some((7, true)));
-        assert_eq!(lock_of("lock/wait", &[7]), Some((7, false)));
+        assert_eq!(lock_of("lock/acquired", &[7, 1]), Some((7, LockKind::Other, true)));
+        assert_eq!(lock_of("lock/acquired", &[7, 0x300]), Some((7, LockKind::Plain, true)));
+        assert_eq!(lock_of("lock/acquired", &[7, 0x500]), Some((7, LockKind::Inheritance, true)));
+        assert_eq!(lock_of("lock/acquired", &[7, 0x800]), Some((7, LockKind::Ceiling, true)));
+        assert_eq!(lock_of("lock/wait", &[7]), Some((7, LockKind::Plain, false)));
         assert_eq!(lock_of("lock/acquire", &[7]), None);
         assert_eq!(lock_of("lock/release", &[]), None);
     }

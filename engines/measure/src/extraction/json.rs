@@ -31,6 +31,8 @@ impl Proposal {
             "margin_permille": self.options.margin_permille,
             "suspensions_counted": self.options.count_suspensions,
             "tasks": tasks,
+            "resources": self.locks.resources,
+            "locks_left_out": self.locks.left_out,
             "background": self.background,
             "toml": self.to_toml().ok(),
         })

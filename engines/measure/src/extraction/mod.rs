@@ -19,15 +19,17 @@ mod load;
 pub mod pattern;
 mod proposal;
 pub mod replay;
+mod resources;
 mod statistics;
 mod stretch;
 mod task;
 mod toml;
 
-pub use event::{Event, EventKind, Left, WaitKind};
+pub use event::{Event, EventKind, Left, LockKind, WaitKind};
 pub use proposal::{
     Arrival, Background, Chosen, Observation, Options, Proposal, Values, propose, propose_jobs,
 };
+pub use resources::{LeftOut, Locks, ProposedSection, SharedLock};
 pub use statistics::Distribution;
 pub use stretch::{Doubt, Mark, Observer, Section, Stolen, Stretch, Thread};
 pub use task::{

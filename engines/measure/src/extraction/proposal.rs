@@ -4,6 +4,7 @@ use super::arrivals;
 use super::jobs::Job;
 use super::load;
 use super::pattern::{Pattern, Reading, arrivals_of};
+use super::resources::{self, Locks, Other};
 use super::stretch::{Observer, Thread};
 use super::task::{self, Class, Description, TaskProposal};
 use horolog_probe::matches;
@@ -183,6 +184,8 @@ pub struct Proposal {
     pub tasks: Vec<(TaskProposal, Values)>,
     /// Threads that are no tasks.
     pub background: Vec<Background>,
+    /// Locks that several threads share.
+    pub locks: Locks,
 }
 
 /// Proposes a system for the threads that an observer followed.
@@ -197,6 +200,7 @@ pub fn propose(
 ) -> Proposal {
     let mut tasks = Vec::new();
     let mut background = Vec::new();
+    let mut others = Vec::new();
     for thread in observer.threads() {
         let description = describe(thread.tid);
         let chosen = options.chooses(&description);
@@ -212,10 +216,14 @@ pub fn propose(
         };
         match refused {
             Ok(task) => tasks.push(task),
-            Err(why) => background.push(background_of(&kept, thread, why)),
+            Err(why) => {
+                let name = format!("{} ({})", kept.comm, kept.tid);
+                others.push(Other { name, locks: task::locks(&thread.sections, lock_name) });
+                background.push(background_of(&kept, thread, why));
+            }
         }
     }
-    assemble(name, tasks, background, observation, options)
+    assemble(name, tasks, (background, &others), observation, options)
 }
 
 /// Proposes a system for tasks whose jobs a trace tells: description, jobs, time on each processor.
@@ -247,7 +255,7 @@ pub fn propose_jobs(
             }),
         }
     }
-    assemble(name, tasks, background, observation, options)
+    assemble(name, tasks, (background, &[]), observation, options)
 }
 
 fn background_of(description: &Description, thread: &Thread, why: String) -> Background {
@@ -265,7 +273,7 @@ fn background_of(description: &Description, thread: &Thread, why: String) -> Bac
 fn assemble(
     name: &str,
     tasks: Vec<TaskProposal>,
-    background: Vec<Background>,
+    (background, others): (Vec<Background>, &[Other]),
     observation: Observation,
     options: &Options,
 ) -> Proposal {
@@ -290,6 +298,7 @@ fn assemble(
         .collect::<Vec<_>>();
     let mut tasks = tasks;
     load::fit(&mut tasks, options, observation.duration_ns);
+    let locks = resources::shared(&tasks, others, edf, options);
     Proposal {
         name: sanitized(name),
         observation,
@@ -298,6 +307,7 @@ fn assemble(
         priorities_known,
         tasks,
         background,
+        locks,
     }
 }
 

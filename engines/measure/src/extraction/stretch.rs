@@ -1,6 +1,6 @@
 //! From events to stretches: what each thread does between two sleeps.
 
-use super::event::{Event, EventKind, Left, WaitKind};
+use super::event::{Event, EventKind, Left, LockKind, WaitKind};
 use std::collections::BTreeMap;
 
 /// What a thread did between two sleeps.
@@ -65,6 +65,12 @@ pub struct Section {
     pub held_ns: u64,
     /// How much the thread executed meanwhile.
     pub executed_ns: u64,
+    /// How long it slept meanwhile.
+    pub slept_ns: u64,
+    /// What it needs at most: both, or for how long it was held where switches are missing.
+    pub length_ns: u64,
+    /// What the lock does about priorities.
+    pub kind: LockKind,
     /// How many locks the thread held already.
     pub depth: u32,
 }
@@ -114,6 +120,20 @@ struct InCall {
     executed_ns: u64,
 }
 
+/// A lock that it holds, and what it had executed and slept when it got it.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    lock: u64,
+    since_ns: u64,
+    executed_ns: u64,
+    slept_ns: u64,
+    kind: LockKind,
+    /// The place of the stretch that it was taken in.
+    stretch: usize,
+    /// Whether the thread had a processor by the record.
+    is_known: bool,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Timer {
     timer: u64,
@@ -143,9 +163,10 @@ pub struct Thread {
     timers: Vec<Timer>,
     slept_from_ns: Option<u64>,
     waited: Option<WaitKind>,
-    /// Lock, when it was taken, what the thread had executed in all.
-    held: Vec<(u64, u64, u64)>,
+    held: Vec<Held>,
+    /// In all.
     executed_ns: u64,
+    slept_ns: u64,
 }
 
 /// Follows the watched threads through a record.
@@ -214,7 +235,9 @@ impl Observer {
             EventKind::Stolen { cpu, since_ns, stolen_ns } => {
                 self.stolen.push(Stolen { cpu, since_ns, until_ns: now, stolen_ns });
             }
-            EventKind::Lock { tid, lock, held } => self.with(tid, |thread| thread.lock(now, lock, held)),
+            EventKind::Lock { tid, lock, kind, held } => {
+                self.with(tid, |thread| thread.lock(now, (lock, kind), held));
+            }
         }
     }
 
@@ -286,6 +309,7 @@ impl Thread {
             waited: None,
             held: Vec::new(),
             executed_ns: 0,
+            slept_ns: 0,
         }
     }
 
@@ -313,6 +337,9 @@ impl Thread {
     /// The current stretch; one that begins now where there is none.
     fn current(&mut self, now: u64, woken: bool) -> &mut Stretch {
         let (slept_from_ns, waited) = (self.slept_from_ns.take(), self.waited.take());
+        if let Some(from) = slept_from_ns {
+            self.slept_ns = self.slept_ns.saturating_add(now.saturating_sub(from));
+        }
         self.current.get_or_insert_with(|| Stretch {
             slept_from_ns,
             waited,
@@ -330,6 +357,8 @@ impl Thread {
 
     /// Nothing is known of it until it wakes up or runs again.
     fn lose(&mut self) {
+        // What it executes and how it sleeps while it holds them is not known.
+        self.held.clear();
         if let Some(current) = &mut self.current {
             current.doubt = Some(Doubt::Chain);
         }
@@ -511,22 +540,42 @@ impl Thread {
         self.timers.push(Timer { timer, expires_ns, of_call });
     }
 
-    fn lock(&mut self, now: u64, lock: u64, held: bool) {
+    fn lock(&mut self, now: u64, (lock, kind): (u64, LockKind), held: bool) {
         let running = match self.state {
             State::Running { since_ns, .. } => now.saturating_sub(since_ns),
             _ => 0,
         };
+        let is_known = matches!(self.state, State::Running { .. });
         let executed = self.executed_ns.saturating_add(running);
         if held {
-            self.held.push((lock, now, executed));
+            self.held.push(Held {
+                lock,
+                since_ns: now,
+                executed_ns: executed,
+                slept_ns: self.slept_ns,
+                kind,
+                stretch: self.stretches.len(),
+                is_known,
+            });
             return;
         }
-        let Some(at) = self.held.iter().rposition(|(known, ..)| *known == lock) else { return };
-        let (_, since, before) = self.held.remove(at);
+        let Some(at) = self.held.iter().rposition(|held| held.lock == lock) else { return };
+        let before = self.held.remove(at);
+        let held_ns = now.saturating_sub(before.since_ns);
+        let during = self.stretches.get(before.stretch..).unwrap_or_default();
+        let is_whole = during.iter().chain(&self.current).all(|stretch| stretch.doubt.is_none());
+        // Where switches are missing the sums may be too large or too small.
+        let executed_ns = executed.saturating_sub(before.executed_ns).min(held_ns);
+        let slept_ns = self.slept_ns.saturating_sub(before.slept_ns).min(held_ns - executed_ns);
+        let length_ns =
+            if before.is_known && is_known && is_whole { executed_ns + slept_ns } else { held_ns };
         self.sections.push(Section {
             lock,
-            held_ns: now.saturating_sub(since),
-            executed_ns: executed.saturating_sub(before),
+            held_ns,
+            executed_ns,
+            slept_ns,
+            length_ns,
+            kind: before.kind,
             depth: u32::try_from(at).unwrap_or(u32::MAX),
         });
     }

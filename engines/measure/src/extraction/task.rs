@@ -1,7 +1,7 @@
 //! One thread as a proposed task, each value with what it rests on.
 
 use super::arrivals::{self, CurvePoint};
-use super::event::WaitKind;
+use super::event::{LockKind, WaitKind};
 use super::jobs::{Job, SleepKind, outliers, set_stolen_aside, sleeps};
 use super::pattern::{self, Pattern, Reading};
 use super::proposal::text as span;
@@ -206,8 +206,14 @@ pub struct LockUse {
     pub lock: String,
     /// How long it was held.
     pub held: Distribution,
+    /// What it does about priorities.
+    pub kind: LockKind,
     /// The most that the thread executed under it.
     pub executed_max_ns: u64,
+    /// The most that it slept under it.
+    pub slept_max_ns: u64,
+    /// The most that it executed and slept under it; for how long it was held where switches are missing.
+    pub length_max_ns: u64,
     /// The greatest number of locks that it held already.
     pub depth_max: u32,
 }
@@ -452,7 +458,7 @@ fn suspensions(used: &[&Job]) -> Suspensions {
     found
 }
 
-fn locks(sections: &[Section], lock_name: &dyn Fn(u64) -> String) -> Vec<LockUse> {
+pub(super) fn locks(sections: &[Section], lock_name: &dyn Fn(u64) -> String) -> Vec<LockUse> {
     let mut by_lock: BTreeMap<u64, Vec<&Section>> = BTreeMap::new();
     for section in sections {
         by_lock.entry(section.lock).or_default().push(section);
@@ -461,7 +467,10 @@ fn locks(sections: &[Section], lock_name: &dyn Fn(u64) -> String) -> Vec<LockUse
         Some(LockUse {
             lock: lock_name(lock),
             held: Distribution::of(sections.iter().map(|section| section.held_ns).collect())?,
+            kind: sections.iter().map(|section| section.kind).min()?,
             executed_max_ns: sections.iter().map(|section| section.executed_ns).max()?,
+            slept_max_ns: sections.iter().map(|section| section.slept_ns).max()?,
+            length_max_ns: sections.iter().map(|section| section.length_ns).max()?,
             depth_max: sections.iter().map(|section| section.depth).max()?,
         })
     };

@@ -59,8 +59,10 @@ impl Printer {
         self.comment(
             "`horolog measure costs` finds this machine's context_switch, timer_interrupt, release_latency.",
         );
+        self.resources(proposal);
         for (task, values) in &proposal.tasks {
             self.task(proposal, task, values);
+            self.sections(proposal, task);
         }
         self.background(proposal);
         self.text
@@ -130,6 +132,60 @@ impl Printer {
         }
         self.place(task, values);
         self.line(&format!("body = {{ spin = {} }}", duration(values.spin)));
+    }
+
+    /// Shared locks, and those that the file cannot say.
+    fn resources(&mut self, proposal: &Proposal) {
+        for left_out in &proposal.locks.left_out {
+            self.line("");
+            let users = left_out.tasks.iter().chain(&left_out.others);
+            let users: Vec<String> = users.map(|user| user.escape_debug().to_string()).collect();
+            self.comment(&format!(
+                "{} is shared by {} and is not in this file: {}.",
+                left_out.lock.escape_debug(),
+                users.join(", "),
+                left_out.why
+            ));
+        }
+        for resource in &proposal.locks.resources {
+            self.line("");
+            self.line("[[resource]]");
+            let more = match resource.protocol {
+                "none" => {
+                    "A mutex without priority inheritance: how long a task waits for it depends on every task between it and who holds it, so \
+                     no bound is known. With `inheritance` or `ceiling` there is one: `horolog run --locks` gives them to an unmodified program."
+                }
+                "inheritance" => "A mutex with priority inheritance.",
+                _ => "A mutex with a priority ceiling.",
+            };
+            self.comment(more);
+            self.line(&format!("name = {}", quoted(&resource.name)));
+            self.line(&format!("protocol = {}", quoted(resource.protocol)));
+        }
+    }
+
+    /// The sections of a task; they end its table.
+    fn sections(&mut self, proposal: &Proposal, task: &TaskProposal) {
+        for resource in &proposal.locks.resources {
+            let Some(section) = resource.sections.iter().find(|section| section.task == task.name) else {
+                continue;
+            };
+            let seen = task.locks.iter().find(|lock| lock.lock == resource.lock);
+            if let Some(seen) = seen {
+                let slept = match seen.slept_max_ns {
+                    0 => String::new(),
+                    slept => format!(", of which it slept up to {} in one", text(slept)),
+                };
+                self.comment(&format!(
+                    "The longest of {} sections{slept}. Where it lies in a job was not looked at: the bounds do not depend on it.",
+                    seen.held.count
+                ));
+            }
+            self.line("  [[task.section]]");
+            self.line(&format!("  resource = {}", quoted(&resource.name)));
+            self.line(&format!("  from = {}", duration(section.from_ns)));
+            self.line(&format!("  length = {}", duration(section.length_ns)));
+        }
     }
 
     /// What sort of program it is, where what it waits for tells.
@@ -392,8 +448,9 @@ impl Printer {
         }
         for lock in &task.locks {
             self.comment(&format!(
-                "Critical sections under {}: {}, held p50 {}, max {}, executed at most {} under it, nested at most {} deep.",
+                "Critical sections under {}, {}: {}, held p50 {}, max {}, executed at most {} under it, nested at most {} deep.",
                 lock.lock.escape_debug(),
+                lock.kind.describe(),
                 lock.held.count,
                 text(lock.held.p50_ns),
                 text(lock.held.max_ns),

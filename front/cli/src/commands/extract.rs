@@ -127,6 +127,23 @@ fn write(words: &ExtractArguments, proposal: &Proposal) -> Done {
         }
         return Ok(Verdict::SaysNo);
     }
+    for resource in proposal.locks.resources.iter().filter(|resource| resource.protocol == "none") {
+        let users: Vec<&str> = resource.sections.iter().map(|section| &*section.task).collect();
+        progress::say(format_args!(
+            "{} is a mutex without priority inheritance, and {} share it: how long they wait for it has no bound",
+            resource.lock,
+            users.join(", ")
+        ));
+    }
+    for left_out in &proposal.locks.left_out {
+        let users: Vec<&str> = left_out.tasks.iter().chain(&left_out.others).map(|user| &**user).collect();
+        progress::say(format_args!(
+            "{} is shared by {} and is not in the file: {}",
+            left_out.lock,
+            users.join(", "),
+            left_out.why
+        ));
+    }
     let text = proposal.to_toml().map_err(Failure::bad_input)?;
     match &words.out {
         Some(path) => {
