@@ -266,7 +266,8 @@ fn draw_preemptable(random: &mut Random) -> Vec<String> {
         (random.below(3) == 0 && !parts[0].contains("spin_priority"), random.below(3) == 0);
     for part in &mut parts[1..] {
         if has_equals {
-            *part = part.replace("priority = 2\n", "priority = 1\n").replace("priority = 3\n", "priority = 1\n");
+            *part =
+                part.replace("priority = 2\n", "priority = 1\n").replace("priority = 3\n", "priority = 1\n");
         }
         if has_jitter {
             let jitter = format!("bcet = \"1 ns\"\njitter = \"{} ns\"\n", random.below(6));
@@ -311,9 +312,8 @@ fn hold_against_runs(
             bounded += 1;
             attained += u32::from(worst == bound);
         }
-        let spins = |test: &str| {
-            test.ends_with("-spin-locks") || ["fp-mrsp", "fp-preemptable-fifo"].contains(&test)
-        };
+        let spins =
+            |test: &str| test.ends_with("-spin-locks") || ["fp-mrsp", "fp-preemptable-fifo"].contains(&test);
         spun += u32::from(analysis.tasks.iter().any(|task| spins(task.test)));
     }
     (bounded, attained, spun)
@@ -339,6 +339,6 @@ fn no_response_of_helped_jobs_is_above_its_bound() {
 
 #[test]
 fn no_response_of_jobs_that_spin_and_are_preempted_is_above_its_bound() {
-    let (bounded, attained, spun) = hold_against_runs(&mut Random::new(27), 3_000, draw_preemptable);
-    assert!(bounded > 10_000 && attained > 1_000 && spun > 2_000, "{bounded} {attained} {spun}");
+    let (bounded, attained, spun) = hold_against_runs(&mut Random::new(27), 1_200, draw_preemptable);
+    assert!(bounded > 4_000 && attained > 400 && spun > 700, "{bounded} {attained} {spun}");
 }

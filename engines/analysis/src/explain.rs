@@ -466,7 +466,10 @@ impl fmt::Display for Term {
                 write!(f, "{count} job{plural} of `{who}` spinning, for locks that other processors hold")
             }
             TermKind::AskedAnew => {
-                write!(f, "spinning in vain, since {count} job{plural} of `{who}` may preempt one that waits and asks anew")
+                write!(
+                    f,
+                    "spinning in vain, since {count} job{plural} of `{who}` may preempt one that waits and asks anew"
+                )
             }
             TermKind::Locking => {
                 write!(f, "{count} job{plural} of `{who}` asking for locks, getting them and letting go")

@@ -232,9 +232,9 @@ impl SpinLocks {
             // Its agent came in between and has taken the word back; nobody knows of this hold.
             self.leave(queue, number);
         } else {
-            let _ = processor.asks.fetch_update(Ordering::AcqRel, Ordering::Acquire, |asked| {
-                is_own(asked).then_some(0)
-            });
+            let _ = processor
+                .asks
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |asked| is_own(asked).then_some(0));
         }
         false
     }

@@ -144,7 +144,7 @@ pub(crate) struct Resources {
     /// Of each task whose job waits for a spin lock.
     spinning: Vec<Option<Spinning>>,
     /// Of each task whose job was preempted while it spun, and has no place in the queue since then: what it asks for anew.
-    withdrawn: Vec<Option<usize>>,
+    withdrawn: Vec<Option<withdrawn::Withdrawn>>,
     /// At which priority jobs of each task spin under the flexible spin-lock model.
     spin_priorities: Vec<i64>,
     /// When records were lost last.
@@ -310,7 +310,7 @@ impl Verifier {
         let (state, so_far) = (job.state, (job.executed, job.interrupted, job.switches));
         job.was_lifted = true;
         let asked = job.asks_for.take() == Some(place);
-        let asks_anew = self.asks_anew(record, task, Some(place));
+        let asks_anew = self.asks_anew(record, task, place);
         let protocol = self.resources.all[place].protocol;
         let was_handed_on = protocol.boosts() && asked;
         if spun.is_none() && !already_holds && !was_handed_on {
@@ -447,7 +447,7 @@ impl Verifier {
         let (state, so_far) = (job.state, (job.executed, job.interrupted));
         job.was_lifted = true;
         self.check_choice_at_lock(task);
-        let asks_anew = self.asks_anew(record, task, Some(place));
+        let asks_anew = self.asks_anew(record, task, place) | self.asks_twice(record, task, place);
         let resource = &mut self.resources.all[place];
         resource.waiting.push_back(Waiting {
             task,

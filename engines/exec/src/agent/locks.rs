@@ -250,7 +250,8 @@ impl Threads {
     /// learn of that first.
     pub(super) fn leaves_queue(&mut self, old: usize) -> bool {
         let own = self.seats[old].shared.id;
-        let spins = |it: &Asks| it.task == own && !it.holds && self.run.locks.spin.asks_anew(it.resource as usize);
+        let spins =
+            |it: &Asks| it.task == own && !it.holds && self.run.locks.spin.asks_anew(it.resource as usize);
         let Some(Asks { resource, .. }) = self.asks.filter(spins) else { return true };
         let is_away = self.run.locks.spin.withdraw(resource as usize, self.cpu, own);
         if is_away {

@@ -37,21 +37,25 @@ fn by_units(case: &Case, end: u64) -> Vec<Event> {
     for now in 0..=end {
         // A holder has its processor; whoever has asked first of those that wait is the next.
         for task in running.iter().flatten().copied() {
-            if !tasks[task].holds || case.tasks[task].sections[tasks[task].section].2 != tasks[task].executed {
+            if !tasks[task].holds || case.tasks[task].sections[tasks[task].section].2 != tasks[task].executed
+            {
                 continue;
             }
             let free = resource(&tasks, task);
             tasks[task].holds = false;
             tasks[task].section += 1;
             events.push((now, task, Kind::Unlock));
-            let waiting = (0..tasks.len()).filter(|&it| tasks[it].asked.is_some() && resource(&tasks, it) == free);
+            let waiting =
+                (0..tasks.len()).filter(|&it| tasks[it].asked.is_some() && resource(&tasks, it) == free);
             if let Some(next) = waiting.min_by_key(|&it| tasks[it].asked) {
                 (tasks[next].asked, tasks[next].holds) = (None, true);
                 events.push((now, next, Kind::Lock));
             }
         }
         for running in &mut running {
-            let Some(task) = running.filter(|&it| tasks[it].executed == case.tasks[it].wcet) else { continue };
+            let Some(task) = running.filter(|&it| tasks[it].executed == case.tasks[it].wcet) else {
+                continue;
+            };
             tasks[task] = State { jobs: tasks[task].jobs - 1, ..State::default() };
             *running = None;
             events.push((now, task, Kind::Completion));
