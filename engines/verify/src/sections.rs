@@ -466,16 +466,6 @@ impl Verifier {
         }
     }
 
-    /// The trace ends, and with it what jobs still spin: none of that is what they execute.
-    pub(crate) fn end_spinning(&mut self) {
-        for (task, spinning) in self.tasks.iter_mut().zip(&mut self.resources.spinning) {
-            let Some(Spinning { so_far, .. }) = spinning.take() else { continue };
-            if let Some(job) = task.pending.front_mut() {
-                (job.executed, job.interrupted) = so_far;
-            }
-        }
-    }
-
     /// One job of a processor waits for spin locks or holds one.
     fn alone_on_its_processor(&mut self, record: &Record, task: usize, place: usize) {
         if !self.resources.all[place].protocol.spins() {

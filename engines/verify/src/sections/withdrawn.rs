@@ -30,6 +30,16 @@ impl Verifier {
         }
     }
 
+    /// The trace ends, and with it what jobs still spin: none of that is what they execute.
+    pub(crate) fn end_spinning(&mut self) {
+        for (task, spinning) in self.tasks.iter_mut().zip(&mut self.resources.spinning) {
+            let Some(Spinning { so_far, .. }) = spinning.take() else { continue };
+            if let Some(job) = task.pending.front_mut() {
+                (job.executed, job.interrupted) = so_far;
+            }
+        }
+    }
+
     /// A job asks for a resource: whether it does so anew, for that one. Finds fault where it has left the queue of another one, or a simulated one has gone on in between.
     pub(super) fn asks_anew(&mut self, record: &Record, task: usize, place: usize) -> bool {
         let Some(before) = self.resources.withdrawn[task] else { return false };
