@@ -342,3 +342,33 @@ fn no_response_of_jobs_that_spin_and_are_preempted_is_above_its_bound() {
     let (bounded, attained, spun) = hold_against_runs(&mut Random::new(27), 1_200, draw_preemptable);
     assert!(bounded > 4_000 && attained > 400 && spun > 700, "{bounded} {attained} {spun}");
 }
+
+/// The wait in vain counts whole: `waits` spins from 0 and loses its place one unit before the unlock at 50; the next section of the other processor is ahead then.
+#[test]
+fn a_request_in_vain_costs_its_whole_wait() {
+    let section = |from: u32| {
+        format!("[[task.section]]\nresource = \"map\"\nfrom = \"{from} ns\"\nlength = \"50 ns\"\n")
+    };
+    let task = |name: &str, cpu: u32, priority: u32, offset: u32, wcet: u32, sections: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"1 us\"\noffset = \"{offset} ns\"\n\
+             wcet = \"{wcet} ns\"\n{sections}"
+        )
+    };
+    let text = [
+        "[system]\nname = \"s\"\n[platform]\ncpus = 2\n[[resource]]\nname = \"map\"\nprotocol = \"preemptable-fifo\"\n"
+            .to_owned(),
+        task("remote", 0, 1, 0, 110, &(section(0) + &section(50))),
+        task("urgent", 1, 9, 49, 1, ""),
+        task("waits", 1, 3, 0, 60, &section(0)),
+    ];
+    let system = read(&text.concat());
+    let outcome = simulate(&system, &SimOptions::default(), &mut NullSink).unwrap();
+    let bound = analyze(&system, &Options::default()).unwrap().tasks[2].response.unwrap();
+    assert_eq!(bound, Span::from_ns(60 + 50 + 1 + 50));
+    assert_eq!(
+        outcome.tasks[2].response_ns_max,
+        Some(Span::from_ns(160)),
+        "all but the unit before the unlock"
+    );
+}
