@@ -41,6 +41,9 @@ pub enum Protocol {
     /// Across processors: a section executes on the processor of its resource, at the resource's ceiling there, and its job is suspended on its own
     /// processor meanwhile (the distributed priority ceiling protocol).
     Dpcp,
+    /// A spin lock across processors, first in, first out: who waits does that at its own priority, and loses its place where it is preempted;
+    /// it asks anew once it has its processor again. Who holds is not preempted (preemptable FIFO spin locks).
+    PreemptableFifo,
 }
 
 /// Whether a section changes what its resource guards.
@@ -169,7 +172,7 @@ pub(crate) fn spin_ceiling(tasks: &[Task], resources: &[Resource], cpu: CpuId) -
 
 impl Protocol {
     /// The words of the system file.
-    pub const WORDS: [&'static str; 13] = [
+    pub const WORDS: [&'static str; 14] = [
         "ceiling",
         "msrp",
         "fslm",
@@ -183,9 +186,10 @@ impl Protocol {
         "phase-fair",
         "mrsp",
         "dpcp",
+        "preemptable-fifo",
     ];
 
-    const ALL: [Protocol; 13] = [
+    const ALL: [Protocol; 14] = [
         Self::Ceiling,
         Self::Msrp,
         Self::Fslm,
@@ -199,6 +203,7 @@ impl Protocol {
         Self::PhaseFair,
         Self::Mrsp,
         Self::Dpcp,
+        Self::PreemptableFifo,
     ];
 
     /// Whether it serialises jobs of several processors.
@@ -210,7 +215,13 @@ impl Protocol {
     /// Whether jobs of several processors spin while they wait for it.
     #[must_use]
     pub const fn spins(self) -> bool {
-        matches!(self, Self::Msrp | Self::Fslm | Self::Mrsp) || self.tells_readers()
+        matches!(self, Self::Msrp | Self::Fslm | Self::Mrsp | Self::PreemptableFifo) || self.tells_readers()
+    }
+
+    /// Whether a job that spins for it and is preempted loses its place, and asks anew later.
+    #[must_use]
+    pub const fn asks_anew(self) -> bool {
+        matches!(self, Self::PreemptableFifo)
     }
 
     /// Whether a job that holds it and is preempted goes on in the place of one that spins for it.
@@ -273,6 +284,7 @@ impl Protocol {
             Self::PhaseFair => "phase-fair",
             Self::Mrsp => "mrsp",
             Self::Dpcp => "dpcp",
+            Self::PreemptableFifo => "preemptable-fifo",
         }
     }
 

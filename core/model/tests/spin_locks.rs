@@ -154,6 +154,29 @@ fn what_helped_sections_need_is_told() {
     refused(&spun, &[], "no resource has the protocol `fslm`");
 }
 
+/// Own priorities: fixed ones that do not depend on an order yet to be found; other spin locks may be beside.
+#[test]
+fn what_preemptable_spinning_needs_is_told() {
+    let head = "[[spin_priority]]\ncpu = 0\npriority = \"ceiling\"\n";
+    let text = FILE.replace("fslm", "preemptable-fifo").replace(head, "");
+    let system = read(&text, &[]).expect("it is right");
+    assert!(system.resources()[0].protocol.asks_anew() && system.has_spin_locks());
+    assert_eq!(read(&file::print(&system), &[]).as_ref(), Ok(&system));
+    for beside in ["msrp", "fslm", "phase-fair", "ceiling"] {
+        let other = format!("{text}[[resource]]\nname = \"log\"\nprotocol = \"{beside}\"\n");
+        assert!(read(&other, &[]).is_ok(), "{beside}");
+    }
+    let refused = |text: &str, sets: &[&str], words: &str| {
+        let error = read(text, sets).expect_err(words);
+        assert!(error.contains(words), "{words}: {error}");
+    };
+    refused(&text, &["system.policy=edf"], "`preemptable-fifo` needs fixed priorities");
+    refused(&text, &["system.priorities=audsley"], "none knows of `preemptable-fifo` yet");
+    let other = format!("{text}[[resource]]\nname = \"log\"\nprotocol = \"mpcp\"\n");
+    refused(&other, &[], "are not there in one system yet");
+    refused(&format!("{text}{head}"), &[], "no resource has the protocol `fslm`");
+}
+
 /// The CPU of a resource of `dpcp` is its own, and no other resource has one.
 #[test]
 fn sections_elsewhere_need_a_cpu_of_their_own() {

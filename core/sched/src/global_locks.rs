@@ -43,6 +43,7 @@ struct Agents {
 struct Queue {
     is_global: bool,
     suspends: bool,
+    asks_anew: bool,
     order: QueueOrder,
     /// The jobs that hold it, and behind them those that wait.
     line: VecDeque<Request>,
@@ -141,6 +142,7 @@ impl GlobalLocks {
             Queue {
                 is_global,
                 suspends: resource.protocol.boosts(),
+                asks_anew: resource.protocol.asks_anew(),
                 order,
                 line: VecDeque::with_capacity(users),
                 holders: 0,
@@ -208,6 +210,16 @@ impl GlobalLocks {
         let has_it = place < queue.may_hold();
         queue.holders += usize::from(has_it);
         has_it
+    }
+
+    /// The job of a task that waits for a resource does so no more, where those that are preempted ask anew ([`Protocol::asks_anew`]). Whether it
+    /// did, and the resource is such a one.
+    pub fn withdraw(&mut self, resource: u32, task: TaskId) -> bool {
+        let Some(queue) = self.queues.get_mut(resource as usize).filter(|queue| queue.asks_anew) else {
+            return false;
+        };
+        let place = queue.line.range(queue.holders..).position(|it| it.task == task);
+        place.is_some_and(|place| queue.line.remove(queue.holders + place).is_some())
     }
 
     /// The job of a task lets go of a resource; `grant` is told who has it since then, in the order of the line.

@@ -65,6 +65,8 @@ pub(crate) enum Spins {
     AtPriority,
     /// At the resource's ceiling on the processor, before that priority's tasks. Its holder stands there, too.
     AtCeiling,
+    /// At its own priority, as one that executes: the machine need not know of it.
+    AtOwn,
 }
 
 /// The order of jobs whose priority is boosted above all of their processor.
@@ -253,6 +255,9 @@ impl Machine {
         }
         if lock.holder == task.0 || leaf.shares != NONE || leaf.spins_for != NONE {
             return Err(Rejected::Held);
+        }
+        if lock.spins == Some(Spins::AtOwn) {
+            return Ok(());
         }
         leaf.spins_for = resource;
         self.processors[usize::from(leaf.processor)].held += 1;
@@ -636,7 +641,7 @@ impl Machine {
                     let ceiling = lock.ceilings.iter().find(|ceiling| ceiling.node == leaf.node);
                     ceiling.map(|ceiling| standing_before(ceiling.at))
                 }
-                Some(Spins::Highest) | None => None,
+                Some(Spins::Highest | Spins::AtOwn) | None => None,
             };
             return Some(at.unwrap_or(BEFORE_ALL));
         }

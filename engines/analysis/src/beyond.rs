@@ -77,7 +77,7 @@ fn unbounded(system: &System, cpu: CpuId) -> Option<&Resource> {
         Policy::FixedPriority => true,
         Policy::Edf => match protocol {
             Protocol::Ceiling | Protocol::NonPreemptive => true,
-            other => other.spins() && *other != Protocol::Fslm,
+            other => other.spins() && !matches!(other, Protocol::Fslm | Protocol::PreemptableFifo),
         },
         _ => false,
     };

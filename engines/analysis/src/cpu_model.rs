@@ -117,6 +117,8 @@ pub struct Held {
     pub length: u64,
     /// Of a spin lock, how long its jobs wait for it at most, ns, and where they stand meanwhile.
     pub(crate) spin: Option<(u64, SpinsAt)>,
+    /// What a request takes at most that comes to nothing since its job is preempted, ns: the wait and what asking costs. Zero where it keeps its place.
+    pub(crate) in_vain: u64,
 }
 
 /// Where a job can be preempted, reduced to what the tests need.
@@ -328,6 +330,26 @@ impl CpuModel {
         self.tasks.iter().flat_map(|task| &task.sections).any(|held| held.protocol.helps())
     }
 
+    /// Whether a job that is preempted while it spins has to ask anew.
+    pub(crate) fn asks_anew(&self) -> bool {
+        self.tasks.iter().flat_map(|task| &task.sections).any(|held| held.protocol.asks_anew())
+    }
+
+    /// What one job of a task of priority `by` adds to the requests of a level, by its release: the job that has the processor then may spin, and asks anew later. So it is the
+    /// longest request of a task as important as `own` or more, and less important than `by`:
+    ///
+    /// ```text
+    /// V(i, h) = max { spin(k, q) + lock_request : section on q, protocol preemptable-fifo, of a task l, i <= l < h }
+    /// ```
+    pub(crate) fn asked_anew(&self, own: Priority, by: Priority) -> u64 {
+        let is_between = |task: &&CpuTask| {
+            let of = task.priority;
+            of.is_some_and(|of| !own.is_more_important_than(of) && by.is_more_important_than(of))
+        };
+        let requests = self.tasks.iter().filter(is_between).flat_map(|task| &task.sections);
+        requests.map(|held| held.in_vain).max().unwrap_or(0)
+    }
+
     /// Whether jobs of a task hold spin locks, which jobs of other processors use as well.
     #[must_use]
     pub fn has_spin_locks(&self) -> bool {
@@ -458,6 +480,7 @@ impl CpuTask {
         let lock_waits = others.len() as u64 + u64::from(!under_ceiling.is_empty());
         let turns = waiting::waits(system, &task.name).count() as u64 + lock_waits + 1;
         let both = context_switch.checked_mul(2 * turns).ok_or_else(|| too_long("context switch"))?;
+        let request = system.platform().locking.request.map_or(0, horolog_time::Span::as_ns);
         let held = |section: &horolog_model::Section| {
             let (from, length) = (section.from.as_ns(), section.length.as_ns());
             let resource = *resources.get(section.resource.as_str())?;
@@ -469,6 +492,10 @@ impl CpuTask {
                 from,
                 length: length.saturating_add(locking),
                 spin,
+                in_vain: match spin {
+                    Some((wait, SpinsAt::Own)) => wait.saturating_add(request),
+                    _ => 0,
+                },
             })
         };
         let sections: Vec<Held> = task.sections.iter().filter_map(held).collect();

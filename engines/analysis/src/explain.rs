@@ -32,6 +32,8 @@ pub enum TermKind {
     BlockingSection,
     /// Waits for spin locks that jobs of other processors hold.
     Spinning,
+    /// Requests for spin locks that come to nothing, since a job of a more important task preempts the one that waits: it asks anew.
+    AskedAnew,
     /// What asking for locks across processors, getting them and letting go of them costs.
     Locking,
     /// Sections of another task on a resource that the job waits for, suspended.
@@ -319,6 +321,8 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
             let count = if closed { arrival.closed(x) } else { arrival.half_open(x) };
             let kind = if is_above { TermKind::Interference } else { TermKind::EqualPriority };
             terms.jobs(kind, other_index, count)?;
+            let anew = count * u128::from(cpu.asked_anew(own, priority));
+            terms.add(TermKind::AskedAnew, Some(&other.name), Some(narrow(count)?), narrow(anew)?);
         } else if is_below {
             if other.shape.longest_segment > longest {
                 (blocker, longest) = (Some(other.name.as_str()), other.shape.longest_segment);
@@ -460,6 +464,12 @@ impl fmt::Display for Term {
             }
             TermKind::Spinning => {
                 write!(f, "{count} job{plural} of `{who}` spinning, for locks that other processors hold")
+            }
+            TermKind::AskedAnew => {
+                write!(
+                    f,
+                    "spinning in vain, since {count} job{plural} of `{who}` may preempt one that waits and asks anew"
+                )
             }
             TermKind::Locking => {
                 write!(f, "{count} job{plural} of `{who}` asking for locks, getting them and letting go")

@@ -233,8 +233,9 @@ fn sections_note(system: &System, model: &CpuModel) -> Option<String> {
         } else {
             format!("locking itself makes each section longer by {locking}")
         };
+        let again = if model.asks_anew() { ", once more where it is preempted meanwhile" } else { "" };
         return Some(format!(
-            "cpu {cpu}: spin locks: a job waits for one section of each other processor, and is blocked by one of its own; {costs}; \
+            "cpu {cpu}: spin locks: a job waits for one section of each other processor{again}, and is blocked by one of its own; {costs}; \
              sensitivity is not explored"
         ));
     }

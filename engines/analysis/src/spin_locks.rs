@@ -18,9 +18,13 @@
 //! Under the multiprocessor resource sharing protocol (decision 0024) a holder is preempted, and goes on in the place of a job that spins: while a job spins and has
 //! its processor, the first of the queue executes somewhere. So the sum is the same, for a platform without costs; with costs nothing is known.
 //!
+//! A job that spins for a preemptable FIFO lock (decision 0027) loses its place where it is preempted, and asks anew once it has its processor again. Each request
+//! waits as above: of each other processor one stands in the queue, and those that leave it make it shorter. What requests that come to nothing take
+//! is in [`crate::cpu_model::CpuModel::asked_anew`].
+//!
 //! Sources: `gai01` for waiting and sections that nothing preempts; for a spin priority
 //! below the highest `afshar16`, with the term that [`crate::fixed_priority::sections`] adds to it; for
-//! helped sections `burns13`.
+//! helped sections `burns13`; for requests that are withdrawn `wieder13`.
 
 mod queue;
 
@@ -41,6 +45,8 @@ pub(crate) enum SpinsAt {
     Priority(horolog_model::Priority),
     /// At the resource's ceiling on the processor, where they also hold it: who is more important preempts them.
     Ceiling,
+    /// At their own priority: who is more important preempts them, and they ask anew.
+    Own,
 }
 
 /// How long requests of one processor wait at most, by the place of the resource and what they do with it.
@@ -106,6 +112,7 @@ fn spins_at(system: &System, cpu: CpuId, resource: usize) -> SpinsAt {
     let priority = match system.resources()[resource].protocol {
         Protocol::Fslm => system.spin_priority(cpu),
         Protocol::Mrsp => return SpinsAt::Ceiling,
+        Protocol::PreemptableFifo => return SpinsAt::Own,
         Protocol::Msrp
         | Protocol::Ceiling
         | Protocol::NonPreemptive

@@ -61,6 +61,17 @@ struct Queue {
     turns: Turns,
     /// The places of its processors; in the queue they count from 1.
     users: Vec<usize>,
+    /// Whether who is preempted while it waits leaves the queue, and asks anew ([`SpinLocks::ask_if_free`]).
+    asks_anew: bool,
+}
+
+/// What became of a job that waits for a lock whose protocol lets it lose its place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    Has,
+    Waits,
+    /// It was preempted meanwhile, and asks anew.
+    IsLost,
 }
 
 /// Whose turn it is.
@@ -136,7 +147,8 @@ impl SpinLocks {
                     processors.push(Processor { cpu, asks: AtomicU64::new(0), kick: OnceLock::new() });
                 }
             }
-            queues.push(Some(Queue { turns: Turns::of(system, resource), users }));
+            let asks_anew = resource.protocol.asks_anew();
+            queues.push(Some(Queue { turns: Turns::of(system, resource), users, asks_anew }));
         }
         SpinLocks { queues, processors, ..SpinLocks::default() }
     }
@@ -197,6 +209,69 @@ impl SpinLocks {
         Asked::Waits
     }
 
+    /// Whether a job that is preempted while it waits for a lock leaves the queue.
+    pub(crate) fn asks_anew(&self, resource: usize) -> bool {
+        self.queues.get(resource).and_then(Option::as_ref).is_some_and(|queue| queue.asks_anew)
+    }
+
+    /// A job of a processor takes a lock that it may lose its place for, where it is free; whether it has it. Else it asks inside the monitor, where no agent takes a
+    /// place away that has not been taken yet.
+    pub(crate) fn ask_if_free(&self, resource: usize, cpu: u32, task: TaskId) -> bool {
+        let Some((queue, processor, number)) = self.parts(resource, cpu) else { return true };
+        let (Turns::OneByOne(turns), own) = (&queue.turns, word(task, resource)) else { return false };
+        if processor.asks.compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return false;
+        }
+        let joined = turns.join_if_free(number);
+        let is_own = |asked: u64| asked & !(MARKED | PREEMPTED) == own;
+        let keep = |asked: u64| is_own(asked).then_some(asked | HOLDS);
+        if joined && processor.asks.fetch_update(Ordering::AcqRel, Ordering::Acquire, keep).is_ok() {
+            return true;
+        }
+        if joined {
+            // Its agent came in between and has taken the word back; nobody knows of this hold.
+            self.leave(queue, number);
+        } else {
+            let _ = processor
+                .asks
+                .fetch_update(Ordering::AcqRel, Ordering::Acquire, |asked| is_own(asked).then_some(0));
+        }
+        false
+    }
+
+    /// How it is with a job that waits for a lock which it may lose its place for.
+    pub(crate) fn turn(&self, resource: usize, cpu: u32, task: TaskId) -> Turn {
+        let Some((queue, processor, number)) = self.parts(resource, cpu) else { return Turn::Has };
+        // In this order: whose turn it is does not lose its word any more, and the number may be that of another job of the processor.
+        let has_it = queue.turns.has_turn(number);
+        let asked = processor.asks.load(Ordering::Acquire);
+        match asked & !(MARKED | PREEMPTED | HOLDS) == word(task, resource) {
+            true if has_it => {
+                processor.asks.fetch_or(HOLDS, Ordering::AcqRel);
+                Turn::Has
+            }
+            true => Turn::Waits,
+            false => Turn::IsLost,
+        }
+    }
+
+    /// The agent of a processor takes it from the job of a task, which waits for a lock: that one leaves the queue, where its protocol says so. `false`: it has its turn already. Only
+    /// inside the processor's monitor.
+    pub(crate) fn withdraw(&self, resource: usize, cpu: u32, task: TaskId) -> bool {
+        let Some((queue, processor, number)) = self.parts(resource, cpu) else { return true };
+        let Turns::OneByOne(turns) = &queue.turns else { return true };
+        let asked = processor.asks.load(Ordering::Acquire);
+        if asked & !(MARKED | PREEMPTED) != word(task, resource) {
+            return asked & HOLDS == 0;
+        }
+        if !turns.withdraw(number) {
+            return false;
+        }
+        // It has no place, so nobody but itself may have changed the word meanwhile: taken it back, or not noticed yet.
+        let _ = processor.asks.compare_exchange(asked, 0, Ordering::AcqRel, Ordering::Acquire);
+        true
+    }
+
     /// Whether it is the turn of the job that waits; then it holds the lock.
     pub(crate) fn has_turn(&self, resource: usize, cpu: u32) -> bool {
         let Some((queue, processor, number)) = self.parts(resource, cpu) else { return true };
@@ -210,6 +285,12 @@ impl SpinLocks {
     /// A job lets go of a lock, and whoever comes next has it. Whether somebody of its own processor wants to know.
     pub(crate) fn let_go(&self, resource: usize, cpu: u32) -> bool {
         let Some((queue, processor, number)) = self.parts(resource, cpu) else { return false };
+        self.leave(queue, number);
+        processor.asks.swap(0, Ordering::AcqRel) & MARKED != 0
+    }
+
+    /// Whoever comes next has the lock, and its agent knows of it where it is preempted.
+    fn leave(&self, queue: &Queue, number: u64) {
         let mut next = queue.turns.leave(number);
         if next != 0 {
             fence(Ordering::SeqCst);
@@ -227,7 +308,6 @@ impl SpinLocks {
                 kick(agent);
             }
         }
-        processor.asks.swap(0, Ordering::AcqRel) & MARKED != 0
     }
 
     /// What a job of a processor waits for or holds.

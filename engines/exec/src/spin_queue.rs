@@ -64,6 +64,30 @@ impl<W: Word> SpinQueue<W> {
         }
     }
 
+    /// Joins where nobody has the lock or waits for it, and has it then; whether it did.
+    #[inline]
+    pub(crate) fn join_if_free(&self, who: u64) -> bool {
+        self.word.replace(0, who)
+    }
+
+    /// Leaves without a turn. `false` where it is its turn already: then it stays.
+    pub(crate) fn withdraw(&self, who: u64) -> bool {
+        loop {
+            let queue = self.word.load();
+            if queue & MASK == who {
+                return false;
+            }
+            let mut places = (0..u64::BITS).step_by(BITS as usize);
+            let Some(shift) = places.find(|&shift| (queue >> shift) & MASK == who) else { return true };
+            let before = queue & ((1 << shift) - 1);
+            // The last place of the word has nothing behind it.
+            let behind = queue.checked_shr(shift + BITS).unwrap_or(0) << shift;
+            if self.word.replace(queue, before | behind) {
+                return true;
+            }
+        }
+    }
+
     /// Whose turn it is; 0: nobody's.
     #[inline]
     pub(crate) fn first(&self) -> u64 {
@@ -116,6 +140,44 @@ mod tests {
         assert_eq!((queue.leave(), queue.first()), (0, 0));
         assert!(queue.join(7) && !queue.join(2));
         assert_eq!((queue.leave(), queue.leave()), (2, 0));
+    }
+
+    #[test]
+    fn who_withdraws_leaves_the_others_in_their_order() {
+        let queue: SpinQueue = SpinQueue::new();
+        assert!(queue.withdraw(3) && queue.join_if_free(4) && !queue.join_if_free(3));
+        for who in [1, 9, 15, 2] {
+            assert!(!queue.join(who));
+        }
+        assert!(!queue.withdraw(4), "it has its turn");
+        assert!(queue.withdraw(9) && queue.withdraw(9) && queue.withdraw(2));
+        assert_eq!((queue.leave(), queue.leave(), queue.leave()), (1, 15, 0));
+        // To the last place.
+        (1..=MOST as u64).for_each(|who| _ = queue.join(who));
+        assert!(queue.withdraw(MOST as u64) && queue.withdraw(2) && !queue.withdraw(1));
+        for who in 3..MOST as u64 {
+            assert_eq!(queue.leave(), who);
+        }
+        assert_eq!(queue.leave(), 0);
+    }
+
+    /// A job that waits is preempted while the lock is handed on: it has it, or somebody behind it has, and never both.
+    #[test]
+    fn who_withdraws_has_the_lock_or_the_next_one_has_it() {
+        loom::model(|| {
+            let queue = Arc::new(SpinQueue::<la::AtomicU64>::new());
+            assert!(queue.join(1) && !queue.join(2) && !queue.join(3));
+            let holder = {
+                let queue = queue.clone();
+                thread::spawn(move || queue.leave())
+            };
+            let is_away = queue.withdraw(2);
+            let next = holder.join().expect("it ends");
+            assert_eq!(queue.first(), if is_away { 3 } else { 2 });
+            assert!(is_away || next == 2);
+            // Told that it was handed the lock, it may have left the queue no more.
+            assert!(next == 3 || !is_away);
+        });
     }
 
     /// A lock that two others want, each holding what it guards alone.

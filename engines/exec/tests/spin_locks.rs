@@ -16,6 +16,12 @@ fn read(text: &str) -> System {
 /// The planner holds the map for 5 ms in every 20; the logger asks 1 ms later, and `urgent`, which is more important, comes
 /// 1 ms behind that.
 fn system(spin: &str) -> Option<System> {
+    let spin = |last: u32| format!("[[spin_priority]]\ncpu = {last}\npriority = {spin}\n");
+    system_with("fslm", spin, 5)
+}
+
+/// `urgent` takes so many milliseconds.
+fn system_with(protocol: &str, spin: impl Fn(u32) -> String, urgent: u32) -> Option<System> {
     let (first, last) = two_cpus()?;
     let task = |name: &str, cpu: u32, priority: u32, times: [u32; 3], section: &str| {
         let [period, offset, wcet] = times;
@@ -29,11 +35,11 @@ fn system(spin: &str) -> Option<System> {
     };
     let text = [
         format!(
-            "[system]\nname = \"spin\"\n[platform]\ncpus = [{first}, {last}]\n[[resource]]\nname = \"map\"\nprotocol = \"fslm\"\n\
-             [[spin_priority]]\ncpu = {last}\npriority = {spin}\n"
+            "[system]\nname = \"spin\"\n[platform]\ncpus = [{first}, {last}]\n[[resource]]\nname = \"map\"\nprotocol = \"{protocol}\"\n{}",
+            spin(last)
         ),
         task("planner", first, 60, [20, 0, 8], &holds(1, 5)),
-        task("urgent", last, 80, [20, 3, 5], ""),
+        task("urgent", last, 80, [20, 3, urgent], ""),
         task("logger", last, 40, [20, 2, 3], &holds(0, 2)),
     ];
     Some(read(&text.concat()))
@@ -104,14 +110,44 @@ fn at_the_highest_priority_nobody_preempts_who_waits() {
     assert!(longest < 3_000_000, "{longest}");
 }
 
+/// It spins at its own priority: `urgent` preempts it, and it asks anew when that one has ended.
+#[test]
+fn who_is_preempted_while_it_spins_asks_anew() {
+    let Some(system) = system_with("preemptable-fifo", |_| String::new(), 1) else { return };
+    let Some(result) = run_or_skip(&system, &RunOptions::for_span(ms(600))) else { return };
+    let began = check(&result.records);
+    assert_eq!(began.while_it_held, 0);
+    let of = |kind: Kind, task: u32| result.records.iter().filter(move |r| r.kind == kind && r.task == task);
+    // In nearly every job it asks, is preempted, and asks anew.
+    let (jobs, spins) = (of(Kind::Completion, LOGGER).count(), of(Kind::Spin, LOGGER).count());
+    assert!(began.while_it_waited > 15 && spins > jobs + 15, "{spins} {jobs} {}", began.while_it_waited);
+    assert_eq!(of(Kind::Preempt, URGENT).count(), 0, "no lock takes the processor from it");
+    let longest = longest_execution(&result.records, LOGGER);
+    assert!(longest < 3_000_000, "{longest}");
+    // Behind each preemption while it waits it asks anew before it locks.
+    let its = result.records.iter().filter(|r| r.task == LOGGER);
+    let its: Vec<Kind> = its.map(|r| r.kind).filter(|kind| *kind != Kind::Release).collect();
+    for three in its.windows(3).filter(|it| it[..2] == [Kind::Spin, Kind::Preempt]) {
+        assert_eq!(three[2], Kind::Resume, "{its:?}");
+    }
+    assert!(!its.windows(2).any(|it| it == [Kind::Spin, Kind::Spin]), "{its:?}");
+}
+
 /// Bodies of user code that lock by name, thousands of times: one of them is inside at a time, also where several tasks of both
 /// processors want two locks.
 #[test]
 fn bodies_exclude_each_other_across_processors() {
+    exclude_each_other("msrp", "fslm");
+    exclude_each_other("preemptable-fifo", "preemptable-fifo");
+}
+
+fn exclude_each_other(one: &str, other: &str) {
     let Some((first, last)) = two_cpus() else { return };
+    let spin = format!("[[spin_priority]]\ncpu = {last}\npriority = \"ceiling\"\n");
     let mut text = format!(
-        "[system]\nname = \"many\"\n[platform]\ncpus = [{first}, {last}]\n[[resource]]\nname = \"a\"\nprotocol = \"msrp\"\n\
-         [[resource]]\nname = \"b\"\nprotocol = \"fslm\"\n[[spin_priority]]\ncpu = {last}\npriority = \"ceiling\"\n"
+        "[system]\nname = \"many\"\n[platform]\ncpus = [{first}, {last}]\n[[resource]]\nname = \"a\"\nprotocol = \"{one}\"\n\
+         [[resource]]\nname = \"b\"\nprotocol = \"{other}\"\n{}",
+        if other == "fslm" { spin } else { String::new() }
     );
     let names = ["w", "x", "y", "z"];
     for (index, name) in names.iter().enumerate() {
@@ -135,6 +171,7 @@ fn bodies_exclude_each_other_across_processors() {
     let mut asks: Vec<(u32, u64)> = Vec::new();
     for record in &result.records {
         match record.kind {
+            Kind::Preempt if one == "preemptable-fifo" => asks.retain(|&(other, _)| other != record.task),
             Kind::Spin | Kind::Lock if !asks.contains(&(record.task, record.value)) => {
                 assert!(asks.iter().all(|&(other, _)| cpu(other) != cpu(record.task)), "{record:?} {asks:?}");
                 asks.push((record.task, record.value));
@@ -213,7 +250,7 @@ fn run_beside_each_other(protocol: &str, doing: [Doing; 3]) {
 fn a_job_that_sleeps_lets_no_two_into_a_section() {
     let doing = |executes, sleeps, sleeps_inside| Doing { executes, sleeps, sleeps_inside };
     let quick = doing(20, 0, 0);
-    for protocol in ["msrp", "fslm", "mpcp", "fmlp-plus"] {
+    for protocol in ["msrp", "fslm", "preemptable-fifo", "mpcp", "fmlp-plus"] {
         // The second one sleeps in its section, and the first one, which it has preempted, comes to its own.
         run_beside_each_other(protocol, [doing(700, 0, 0), doing(0, 0, 1_000), quick]);
         // It sleeps before, and the first one is in its section, asleep, when it wakes.

@@ -530,7 +530,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             }
         } else {
             run.preemptions += 1;
-            if !run.spins {
+            if run.spins {
+                self.leaves_its_place(previous);
+            } else {
                 // What the kernel still takes is none of it.
                 run.remaining = lane.finish.saturating_sub(now.max(lane.kernel_until));
             }

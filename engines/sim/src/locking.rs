@@ -92,6 +92,17 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         false
     }
 
+    /// A job that spins is preempted: where the protocol says so it has no place in the queue any more, and asks anew once it has the processor.
+    #[inline(never)]
+    pub(crate) fn leaves_its_place(&mut self, task: u32) {
+        let sections = &mut self.sections[task as usize];
+        if sections.passed_last().is_some_and(|resource| self.globals.withdraw(resource, TaskId(task))) {
+            sections.go_back();
+            let run = &mut self.tasks[task as usize];
+            (run.spins, run.remaining) = (false, 0);
+        }
+    }
+
     /// The next of the locks that jobs have got in this round.
     pub(crate) fn take_grant(&mut self) -> Option<Grant> {
         self.grants.pop_front()

@@ -88,6 +88,17 @@ impl Sections {
         self.next -= 1;
     }
 
+    /// The resource of the beginning that was passed last.
+    pub(crate) fn passed_last(&self) -> Option<u32> {
+        self.next.checked_sub(1).map(|last| self.borders[last].resource as u32)
+    }
+
+    /// As [`Sections::put_back`], of a job that waits there and knows how far it goes then ([`Sections::next_stretch`]).
+    pub(crate) fn go_back(&mut self) {
+        self.put_back();
+        self.until = self.borders[self.next].at;
+    }
+
     fn pass(&mut self, is_meant: impl FnOnce(&Border) -> bool) -> Option<u32> {
         let border =
             self.borders.get(self.next).filter(|border| border.at == self.until && is_meant(border))?;

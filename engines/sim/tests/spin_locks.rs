@@ -2,6 +2,8 @@
 //! of time that shares no code with the simulator.
 
 mod lock_systems;
+#[path = "lock_systems/preemptable.rs"]
+mod preemptable;
 
 use horolog_trace::Kind;
 use lock_systems::{Event, Random, Task, draw_tasks, in_order, read, records, text};

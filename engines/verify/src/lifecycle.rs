@@ -300,6 +300,7 @@ impl Verifier {
             self.job_finding(Class::ModelViolated, Check::NonPreemption, task, record.job, message, None);
         }
         self.leave_processor(task, cpu);
+        self.leave_queue(task);
     }
 
     pub(crate) fn resume(&mut self, record: &Record, task: usize, cpu: usize) {

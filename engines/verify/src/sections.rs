@@ -8,6 +8,7 @@ mod elsewhere;
 mod hand_over;
 mod helping;
 mod readers;
+mod withdrawn;
 
 use crate::again::plan::What;
 use crate::borders::Borders;
@@ -142,6 +143,8 @@ pub(crate) struct Resources {
     pub(crate) borders: Vec<Borders>,
     /// Of each task whose job waits for a spin lock.
     spinning: Vec<Option<Spinning>>,
+    /// Of each task whose job was preempted while it spun, and has no place in the queue since then: what it asks for anew.
+    withdrawn: Vec<Option<withdrawn::Withdrawn>>,
     /// At which priority jobs of each task spin under the flexible spin-lock model.
     spin_priorities: Vec<i64>,
     /// When records were lost last.
@@ -197,6 +200,7 @@ impl Resources {
             all: all.collect(),
             borders: Borders::all(system),
             spinning: vec![None; system.tasks().len()],
+            withdrawn: vec![None; system.tasks().len()],
             sections,
             spin_priorities: system.tasks().iter().map(|task| spin_priority(system, task.cpu)).collect(),
             lost_at: None,
@@ -221,6 +225,7 @@ impl Resources {
             resource.waiting.clear();
         }
         self.spinning.fill(None);
+        self.withdrawn.fill(None);
     }
 
     pub(crate) fn has_any(&self) -> bool {
@@ -305,6 +310,7 @@ impl Verifier {
         let (state, so_far) = (job.state, (job.executed, job.interrupted, job.switches));
         job.was_lifted = true;
         let asked = job.asks_for.take() == Some(place);
+        let asks_anew = self.asks_anew(record, task, place);
         let protocol = self.resources.all[place].protocol;
         let was_handed_on = protocol.boosts() && asked;
         if spun.is_none() && !already_holds && !was_handed_on {
@@ -337,7 +343,7 @@ impl Verifier {
         let granted = waited.and_then(|place| resource.waiting.remove(place)).and_then(|it| it.granted);
         let free_since = granted.unwrap_or(free_since);
         let name = resource.name.clone();
-        if spun.is_none() && !asked {
+        if spun.is_none() && !asked && !asks_anew {
             self.check_nesting(record, task, place);
             self.enter_section(task, place);
             self.mark(task, What::Lock(place as u32));
@@ -441,6 +447,7 @@ impl Verifier {
         let (state, so_far) = (job.state, (job.executed, job.interrupted));
         job.was_lifted = true;
         self.check_choice_at_lock(task);
+        let asks_anew = self.asks_anew(record, task, place) | self.asks_twice(record, task, place);
         let resource = &mut self.resources.all[place];
         resource.waiting.push_back(Waiting {
             task,
@@ -450,20 +457,12 @@ impl Verifier {
             order: 0,
         });
         self.resources.spinning[task] = Some(Spinning { place, since: now, so_far });
-        self.check_nesting(record, task, place);
-        self.enter_section(task, place);
+        if !asks_anew {
+            self.check_nesting(record, task, place);
+            self.enter_section(task, place);
+        }
         if state != State::Running {
             self.misfit(record, state);
-        }
-    }
-
-    /// The trace ends, and with it what jobs still spin: none of that is what they execute.
-    pub(crate) fn end_spinning(&mut self) {
-        for (task, spinning) in self.tasks.iter_mut().zip(&mut self.resources.spinning) {
-            let Some(Spinning { so_far, .. }) = spinning.take() else { continue };
-            if let Some(job) = task.pending.front_mut() {
-                (job.executed, job.interrupted) = so_far;
-            }
         }
     }
 
@@ -624,6 +623,7 @@ impl Verifier {
     /// The oldest job of `task` has ended: what it holds goes with it.
     pub(crate) fn let_go(&mut self, task: usize, job: u64) {
         self.resources.spinning[task] = None;
+        self.check_withdrawn(task, job);
         for place in 0..self.resources.all.len() {
             let resource = &mut self.resources.all[place];
             resource.waiting.retain(|waiting| waiting.task != task);
@@ -644,7 +644,9 @@ impl Verifier {
         let lifts = |resource: &Resource| match resource.protocol {
             Protocol::Ceiling => resource.users.iter().map(|&user| self.model.tasks[user].priority).max(),
             // Nothing preempts who holds one.
-            Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => Some(i64::MAX),
+            Protocol::Msrp | Protocol::Fslm | Protocol::PreemptableFifo | Protocol::NonPreemptive => {
+                Some(i64::MAX)
+            }
             Protocol::TaskFair | Protocol::PhaseFair => Some(i64::MAX),
             // Its priority is boosted above all.
             Protocol::Mpcp | Protocol::FmlpPlus => Some(i64::MAX),
@@ -665,7 +667,7 @@ impl Verifier {
                 let ceiling = place.map(|place| self.local_ceiling(&self.resources.all[place], task));
                 ceiling.map_or(lifted, |ceiling| ceiling.max(lifted))
             }
-            // The others do not spin.
+            // Under preemptable spinning it has its own, and the others do not spin.
             Some(_) | None => lifted,
         }
     }
@@ -726,7 +728,9 @@ impl Verifier {
                     is_its_servers
                         || holder == running && resource.users.iter().any(|&user| self.is_soft(user))
                 }
-                Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => holder == running,
+                Protocol::Msrp | Protocol::Fslm | Protocol::PreemptableFifo | Protocol::NonPreemptive => {
+                    holder == running
+                }
                 Protocol::TaskFair | Protocol::PhaseFair => self.resources.is_held_by(resource, running),
                 Protocol::Mpcp | Protocol::FmlpPlus => holder == running,
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
@@ -763,6 +767,7 @@ impl Verifier {
                 // Under EDF nothing is held by these.
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
                 Protocol::Mpcp | Protocol::FmlpPlus | Protocol::Mrsp | Protocol::Dpcp => false,
+                Protocol::PreemptableFifo => false,
                 // What other processors hold keeps nothing back here; who waits for it does.
                 Protocol::Msrp | Protocol::Fslm | Protocol::TaskFair | Protocol::PhaseFair => {
                     resource.holders.iter().any(|holder| is_beside(holder.task)) || spins(place)

@@ -2,6 +2,8 @@
 
 #[path = "simulated_traces/elsewhere.rs"]
 mod elsewhere;
+#[path = "simulated_traces/preemptable.rs"]
+mod preemptable;
 mod simulated_traces;
 
 use horolog_model::System;

@@ -127,12 +127,14 @@ impl Checker {
                 let reason = "`fslm` spins at a priority, and under EDF nothing has one";
                 self.fail(At::new(path, "protocol"), reason, "use `protocol = \"msrp\"`");
             }
-            if resource.protocol.helps() && draft.policy != Policy::FixedPriority {
-                let remedy = "use `protocol = \"msrp\"`, or `policy = \"fixed-priority\"`";
-                self.fail(At::new(path, "protocol"), "`mrsp` needs fixed priorities", remedy);
-            }
             let word = resource.protocol.word();
-            if (resource.protocol.boosts() || resource.protocol.helps())
+            let depends_on_order = resource.protocol.helps() || resource.protocol.asks_anew();
+            if depends_on_order && draft.policy != Policy::FixedPriority {
+                let remedy = "use `protocol = \"msrp\"`, or `policy = \"fixed-priority\"`";
+                let reason = format!("`{word}` needs fixed priorities");
+                self.fail(At::new(path, "protocol"), reason, remedy);
+            }
+            if (resource.protocol.boosts() || depends_on_order)
                 && draft.priorities == PriorityAssignment::Audsley
             {
                 self.fail_beside(

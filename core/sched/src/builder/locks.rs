@@ -82,7 +82,8 @@ impl MachineBuilder<'_> {
                 | Protocol::FmlpPlus
                 | Protocol::TaskFair
                 | Protocol::PhaseFair
-                | Protocol::Dpcp => Box::default(),
+                | Protocol::Dpcp
+                | Protocol::PreemptableFifo => Box::default(),
             },
             spins: match resource.protocol {
                 Protocol::Ceiling
@@ -96,6 +97,7 @@ impl MachineBuilder<'_> {
                 Protocol::Msrp | Protocol::TaskFair | Protocol::PhaseFair => Some(Spins::Highest),
                 Protocol::Fslm => Some(Spins::AtPriority),
                 Protocol::Mrsp => Some(Spins::AtCeiling),
+                Protocol::PreemptableFifo => Some(Spins::AtOwn),
             },
             boost: match resource.protocol {
                 Protocol::Mpcp => Some(Boost::ByCeiling(self.remote_ceilings(&users, priorities))),

@@ -39,9 +39,9 @@ pub(crate) struct Known {
 }
 
 impl<'a> Levels<'a> {
-    /// `None` where a task may wait within its jobs: then it is another one to each of the others.
+    /// `None` where a task may wait within its jobs, or makes others ask anew: then it is another one to each of the others.
     pub(super) fn new(cpu: &'a CpuModel) -> Result<Option<Levels<'a>>, AnalysisError> {
-        if cpu.tasks.iter().any(CpuTask::may_wait) {
+        if cpu.tasks.iter().any(CpuTask::may_wait) || cpu.asks_anew() {
             return Ok(None);
         }
         let mut order = Vec::with_capacity(cpu.tasks.len());

@@ -280,11 +280,13 @@ pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, Analys
     let (mut higher, mut equal) = (Vec::new(), Vec::new());
     for (other_index, other) in cpu.tasks.iter().enumerate() {
         let priority = priority_of(other)?;
-        let (arrival, wcet) = other.seen();
-        let row = Row { arrival, wcet };
         if other_index == index {
             continue;
         }
+        let (arrival, wcet) = other.seen();
+        let whole = wcet.checked_add(cpu.asked_anew(own, priority));
+        let wcet = whole.ok_or_else(|| AnalysisError::overflow(format!("task.{}", other.name), "wcet"))?;
+        let row = Row { arrival, wcet };
         // Whoever waits comes back behind its equals.
         let waits = task.may_wait() || other.may_wait();
         if priority.is_more_important_than(own) || waits && !own.is_more_important_than(priority) {
@@ -491,6 +493,7 @@ fn name_of(cpu: &CpuModel, index: usize, variant: Variant) -> (&'static str, &'s
         Variant::Integer => ("fp-deferred-integer", "bril09"),
         Variant::Exact if task.waiting.is_some() => ("fp-suspending", "chen19"),
         Variant::Exact if cpu.helps() => ("fp-mrsp", "burns13"),
+        Variant::Exact if cpu.asks_anew() => ("fp-preemptable-fifo", "wieder13"),
         Variant::Exact if cpu.has_spin_locks() => ("fp-spin-locks", "gai01"),
         Variant::Exact if cpu.inherits() => ("fp-inheritance", "sha90"),
         Variant::Exact if cpu.has_lock_waits() => ("fp-original-ceiling", "sha90"),

@@ -41,6 +41,9 @@
 //! Under the multiprocessor resource sharing protocol a job has the local ceiling from its request on, so that wait(g) + length(g) counts where that ceiling is at or above i,
 //! and one of all blocks, as under the immediate ceiling. Source: `burns13`.
 //!
+//! Under preemptable FIFO spinning a job that waits has its own priority, and no lock comes to it while it is preempted. So one that holds alone blocks, and
+//! no other section does beside it: `B_i = max { local, length(g) }`. Source: `wieder13`.
+//!
 //! Above S both may block: a task above S has preempted the job that spins and holds a local resource when i comes, and the lock comes to
 //! the job that spins while i executes. A second lock cannot: one job of a processor waits for or holds one.
 //!
@@ -153,6 +156,8 @@ impl<'a> Sections<'a> {
                 SpinsAt::Ceiling if own.is_more_important_than(self.ceilings[&one.section.resource]) => {
                     continue;
                 }
+                // While it waits a more important job preempts it, and it has no place in the queue then.
+                SpinsAt::Own => Blocked { by: vec![(one, length)] },
                 SpinsAt::Ceiling | SpinsAt::Priority(_) | SpinsAt::Highest => {
                     Blocked { by: vec![(one, wait.saturating_add(length))] }
                 }

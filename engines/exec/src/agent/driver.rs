@@ -105,6 +105,8 @@ pub(crate) struct Threads {
     pub(crate) armed: u64,
     /// What a job here does with a spin lock, as the machine was told.
     pub(super) asks: Option<Asks>,
+    /// Whether a job that was to lose the processor while it spun has its turn: the choice is made anew.
+    pub(super) keeps_turn: bool,
     /// Which processor it is.
     pub(super) cpu: u32,
     /// Events that the machine did not want.
@@ -150,6 +152,7 @@ impl Driver {
             passes: Passes::default(),
             armed: u64::MAX,
             asks: None,
+            keeps_turn: false,
             cpu: 0,
             rejected: 0,
             refused: 0,
@@ -467,6 +470,9 @@ impl Threads {
         let has_more = |seat: &Seat| seat.begun && !seat.demoted && !seat.suspended;
         let old = self.current.filter(|&old| has_more(&self.seats[old]));
         if let Some(old) = old.filter(|&old| Some(old) != new) {
+            if !self.leaves_queue(old) {
+                return;
+            }
             self.take_away(old, now, caller, cause);
         }
         if let Some(caller) = caller.filter(|&caller| Some(caller) != new) {

@@ -1,9 +1,9 @@
 //! Resources in the machine of one processor: what threads did by themselves is told before anything else, and what concerns
 //! others goes through the monitor.
 
-use super::driver::{Driver, HERE};
+use super::driver::{Driver, HERE, Threads};
 use crate::queued_locks::Came;
-use crate::spin_locks::Asks;
+use crate::spin_locks::{Asked, Asks};
 use horolog_model::TaskId;
 use horolog_sched::{Grant, Rejected};
 use horolog_trace::Kind;
@@ -49,13 +49,16 @@ impl Driver {
             return;
         }
         self.threads.asks = asks;
+        let run = self.threads.run.clone();
         let mut tell = self.core.tell(HERE, 0);
         let mut told = |told: Result<(), Rejected>| _ = self.threads.count_rejected(told);
         let is_same = known.zip(asks).is_some_and(|(known, asks)| {
             (known.task, known.resource) == (asks.task, asks.resource) && (asks.holds || !known.holds)
         });
         let before = known.filter(|_| !is_same);
-        if let Some(Asks { task, resource, holds }) = before {
+        // One that may lose its place has, or has had the lock and let go since: the machine need not know which.
+        let is_over = |it: &Asks| it.holds || !run.locks.spin.asks_anew(it.resource as usize);
+        if let Some(Asks { task, resource, holds }) = before.filter(is_over) {
             if !holds {
                 told(tell.lock(task, resource).map(|_| ()));
             }
@@ -70,7 +73,10 @@ impl Driver {
 
     /// As [`Driver::mark_locks`], of spin locks; whether one was handed to a job that is preempted, or another job asks than the machine knows,
     /// so that it has to choose anew.
-    pub(super) fn mark_spin_locks(&self) -> bool {
+    pub(super) fn mark_spin_locks(&mut self) -> bool {
+        if std::mem::take(&mut self.threads.keeps_turn) {
+            return true;
+        }
         let Some(Asks { task, holds, .. }) = self.threads.asks else { return false };
         let is_preempted = !holds && self.core.running(HERE) != Some(task);
         self.threads.run.locks.spin.mark(self.threads.cpu, task, is_preempted)
@@ -92,6 +98,17 @@ impl Driver {
         if let Ok(has_it) = self.threads.count_rejected(told) {
             self.note_request(seat, now, resource, has_it);
         }
+    }
+
+    /// The job of `seat` asks for a spin lock that it may lose its place for. Nothing, where its thread is not the one that runs.
+    pub(crate) fn ask_to_spin(&mut self, seat: usize, now: u64, resource: usize) -> Option<Asked> {
+        let task = self.asks(seat)?;
+        let asked = self.threads.run.locks.spin.ask(resource, self.threads.cpu, task);
+        if asked == Asked::Waits {
+            self.threads.record(seat, Kind::Spin, now, self.job_in(seat), resource as u64, 0);
+        }
+        self.follow_spin_locks();
+        Some(asked)
     }
 
     /// The job of `seat` asks for a resource that processors hand to each other: it has it now, or waits. Nothing, where its thread is not the one that
@@ -225,5 +242,22 @@ impl Driver {
             resource.is_some_and(|resource| self.threads.run.locks.queued.is_one(resource as usize))
         };
         self.threads.seats.iter().any(waits)
+    }
+}
+
+impl Threads {
+    /// Another job than `old` was chosen: where that one spins and loses its place by that, it leaves the queue. `false`: it has its turn already, and the machine has to
+    /// learn of that first.
+    pub(super) fn leaves_queue(&mut self, old: usize) -> bool {
+        let own = self.seats[old].shared.id;
+        let spins =
+            |it: &Asks| it.task == own && !it.holds && self.run.locks.spin.asks_anew(it.resource as usize);
+        let Some(Asks { resource, .. }) = self.asks.filter(spins) else { return true };
+        let is_away = self.run.locks.spin.withdraw(resource as usize, self.cpu, own);
+        if is_away {
+            self.asks = None;
+        }
+        self.keeps_turn = !is_away;
+        is_away
     }
 }

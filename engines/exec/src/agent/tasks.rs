@@ -7,7 +7,7 @@ use crate::body::TaskBody;
 use crate::control::WATCHED;
 use crate::job::{Job, Runtime};
 use crate::queued_locks::Came;
-use crate::spin_locks::Asked;
+use crate::spin_locks::{Asked, Turn};
 use crate::task_shared::TaskShared;
 use crate::watch;
 use horolog_sys::{clock, futex};
@@ -233,6 +233,57 @@ impl Driven<'_> {
         spun
     }
 
+    /// As [`Driven::spin`], where a job that is preempted loses its place and asks anew.
+    fn spin_preemptably(&self, task: &TaskShared, job: u64, resource: usize) -> u64 {
+        let (locks, agent) = (&self.agent.run.locks.spin, self.agent);
+        if locks.ask_if_free(resource, task.cpu, task.id) {
+            self.note(task, Kind::Lock, job, resource, 0);
+            return 0;
+        }
+        let from = clock::thread_cpu_ns();
+        loop {
+            if agent.run.is_stopping() {
+                return 0;
+            }
+            let seat = self.seat;
+            let (asked, parks) =
+                agent.pass(seat, Cause::Other, |driver, now| driver.ask_to_spin(seat, now, resource));
+            if parks && !wait_for_grant(agent, task) {
+                return 0;
+            }
+            let has_it = match asked {
+                Some(Asked::Has) => true,
+                Some(Asked::Waits) => self.waits_for_turn(task, resource),
+                Some(Asked::IsBehind) => {
+                    self.let_the_other_end(task);
+                    false
+                }
+                // Somebody else is meant to run.
+                None => false,
+            };
+            if has_it {
+                break;
+            }
+        }
+        self.note(task, Kind::Lock, job, resource, 0);
+        // What it has spun is none of what it has executed.
+        let spun = clock::thread_cpu_ns().saturating_sub(from);
+        task.control.cpu_at_start.fetch_add(spun, Ordering::Relaxed);
+        spun
+    }
+
+    /// Spins until the job has its turn; `false`: it has lost its place, or the run is over.
+    fn waits_for_turn(&self, task: &TaskShared, resource: usize) -> bool {
+        loop {
+            match self.agent.run.locks.spin.turn(resource, task.cpu, task.id) {
+                Turn::Has => return true,
+                Turn::IsLost => return false,
+                Turn::Waits if self.agent.run.is_stopping() => return false,
+                Turn::Waits => std::hint::spin_loop(),
+            }
+        }
+    }
+
     /// Another job of the processor waits for a spin lock or holds one, and this one got the processor because that one sleeps in its own code, or
     /// because a thread was moved.
     fn let_the_other_end(&self, task: &TaskShared) {
@@ -308,6 +359,9 @@ impl Runtime for Driven<'_> {
     fn lock(&self, task: &TaskShared, job: u64, resource: usize) -> u64 {
         let _out = task.crash.out_of_code();
         let locks = &self.agent.run.locks;
+        if locks.spin.asks_anew(resource) {
+            return self.spin_preemptably(task, job, resource);
+        }
         if locks.spin.is_one(resource) {
             return self.spin(task, job, resource);
         }
