@@ -13,6 +13,8 @@ fn cases() -> Vec<(f64, Vec<f64>, Vec<f64>)> {
         (1.6, vec![0.0, 0.3, 0.0], vec![1.0, 0.8, 0.5]),
         (1.2, vec![0.0, 0.25, 0.0, 0.1], vec![1.0, 0.25, 0.7, 0.6]),
         (0.35, vec![0.0; 4], vec![0.3, 0.2, 0.1, 1.0]),
+        (0.9, vec![0.1, 0.0, 0.25], vec![0.2, 1.0, 0.25]),
+        (0.5, vec![0.0, 0.0, 0.3], vec![0.4, 0.7, 0.300_01]),
         (2.3, vec![0.2, 0.1, 0.0, 0.4], vec![0.9, 0.5, 0.6, 0.8]),
     ]
 }
@@ -74,7 +76,7 @@ fn with_bounds_of_their_own_every_marginal_is_that_of_drawing_again() {
 /// What a distance of two marginals would not see: the sum of two shares.
 #[test]
 fn two_shares_together_are_distributed_as_by_drawing_again() {
-    let (sum, lower, upper) = cases().swap_remove(5);
+    let (sum, lower, upper) = cases().pop().expect("a case");
     let vectors = Vectors::bounded(Method::ConvolutionalFixedSum, sum, &lower, &upper).expect("good");
     let (left, right) = (drawn_by(vectors, COUNT, 7), rejected(sum, &lower, &upper, COUNT, 8));
     for (a, b) in [(0, 1), (0, 2), (1, 3), (2, 3)] {
@@ -101,18 +103,23 @@ fn dirichlet_rescale_is_not_uniform() {
 fn bounds_are_kept_and_sums_are_exact() {
     for method in [Method::ConvolutionalFixedSum, Method::DirichletRescale] {
         for (seed, (sum, lower, upper)) in (5..).zip(cases()) {
-            let all = drawn_by(Vectors::bounded(method, sum, &lower, &upper).expect("good"), 2_000, seed);
+            let vectors = Vectors::bounded(method, sum, &lower, &upper);
+            if method == Method::DirichletRescale && upper.contains(&0.300_01) {
+                // Hardly a map comes into so narrow a bound, and the method says so.
+                assert!(vectors.expect_err("refused").contains("convolutionalfixedsum"));
+                continue;
+            }
+            let all = drawn_by(vectors.expect("good"), 2_000, seed);
             for (share, drawn) in all.iter().enumerate() {
                 let (low, high) = (lower[share], upper[share]);
                 assert!(
                     drawn.iter().all(|one| (low..=high).contains(one)),
                     "{method:?} {share} {low} {high}"
                 );
-                let middle = drawn.iter().filter(|&&one| one > f64::midpoint(low, high)).count();
-                assert!(
-                    low == high || high > sum || (20..1_980).contains(&middle),
-                    "{method:?} {share}: {middle}"
-                );
+                let others = |bounds: &[f64]| bounds.iter().sum::<f64>() - bounds[share];
+                let (least, most) = (low.max(sum - others(&upper)), high.min(sum - others(&lower)));
+                let above = drawn.iter().filter(|&&one| one > f64::midpoint(least, most)).count();
+                assert!(low == high || (20..1_980).contains(&above), "{method:?} {share}: {above}");
             }
             for at in 0..2_000 {
                 let found: f64 = all.iter().map(|share| share[at]).sum();

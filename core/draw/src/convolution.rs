@@ -24,6 +24,10 @@ pub(crate) const GRID: usize = 10_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Convolution {
     reduced: Reduced,
+    /// Shares in the order in which they are drawn: the widest last, so that every G is smooth on the grid.
+    order: Vec<usize>,
+    /// Their widths in this order.
+    widths: Vec<f64>,
     /// Σ of the widths of the shares behind each one.
     behind: Vec<f64>,
     /// G of the shares behind each one but the last: row k from column k · (GRID + 1). Shared by clones.
@@ -36,7 +40,10 @@ pub(crate) struct Convolution {
 
 impl Convolution {
     pub(crate) fn new(reduced: Reduced) -> Convolution {
-        let (rest, widths) = (reduced.rest, &reduced.widths);
+        let mut order: Vec<usize> = (0..reduced.widths.len()).collect();
+        order.sort_by(|&one, &other| reduced.widths[one].total_cmp(&reduced.widths[other]));
+        let widths: Vec<f64> = order.iter().map(|&share| reduced.widths[share]).collect();
+        let rest = reduced.rest;
         let scale = GRID as f64 / rest;
         let mut behind = vec![0.0; widths.len()];
         for share in (1..widths.len()).rev() {
@@ -59,20 +66,20 @@ impl Convolution {
             }
         }
         let grain = grain(rest, reduced.is_mirrored);
-        Convolution { reduced, behind, table: Arc::from(table), scale, grain }
+        Convolution { reduced, order, widths, behind, table: Arc::from(table), scale, grain }
     }
 
     pub(crate) fn draw(&self, random: &mut Random, shares: &mut [f64]) {
         let mut rest = self.reduced.rest;
-        let (last, others) = shares.split_last_mut().expect("a vector has a share");
-        for (place, share) in others.iter_mut().enumerate() {
-            let (least, most) = ((rest - self.reduced.widths[place]).max(0.0), rest.min(self.behind[place]));
+        let (last, others) = self.order.split_last().expect("a vector has a share");
+        for (place, &share) in others.iter().enumerate() {
+            let (least, most) = ((rest - self.widths[place]).max(0.0), rest.min(self.behind[place]));
             let uniform = (random.next_u64() >> 11) as f64 / STEPS;
-            let left = if rest > 0.0 { self.left(place, [least, most], uniform) } else { 0.0 };
-            *share = rest - left;
+            let left = if least < most { self.left(place, [least, most], uniform) } else { most };
+            shares[share] = rest - left;
             rest = left;
         }
-        *last = rest;
+        shares[*last] = rest;
         self.reduced.restore(shares);
     }
 
@@ -169,6 +176,7 @@ mod tests {
             (vec![0.2, 0.000_07, 1.0, 0.9], 0.9),
         ] {
             let found = uniform_sum(&widths, rest);
+            let widths = found.widths.clone();
             for place in 0..widths.len() - 1 {
                 let behind = &widths[place + 1..];
                 // A width of nearly nothing is nothing here: the sum of alternating terms would lose its digits.
