@@ -16,6 +16,7 @@ command_of() {
         recording) echo "python3 bench/tracers/recording.py" ;;
         rates) echo "python3 bench/tracers/rates.py" ;;
         first-command) echo "bench/first-command.sh" ;;
+        study) echo "bench/study.sh" ;;
         *) echo "cargo bench --bench $1" ;;
     esac
 }
@@ -28,6 +29,7 @@ output_of() {
         recording) python3 bench/tracers/recording.py 4000000 5 "$horolog" ;;
         rates) python3 bench/tracers/rates.py 10 "$horolog" ;;
         first-command) bench/first-command.sh ;;
+        study) bench/study.sh ;;
         *) (cd bench && cargo bench --quiet --bench "$1") ;;
     esac
 }

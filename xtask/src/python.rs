@@ -10,8 +10,9 @@ const LEAST: (u32, u32) = (3, 11);
 const BUILDERS: [&str; 1] = ["maturin==1.16.0"];
 /// What its tests need beside it.
 const TESTERS: [&str; 4] = ["pytest==9.2.0", "numpy>=2", "mypy>=1.15", "matplotlib>=3.8"];
-/// What the tests of clusters and of tables need beside that.
-const MORE_TESTERS: [&str; 2] = ["distributed>=2024.8", "pyarrow>=16"];
+/// What the tests of clusters and of data frames need beside that.
+const MORE_TESTERS: [&str; 5] =
+    ["distributed>=2024.8", "pyarrow>=16", "polars>=1.20", "pandas>=2", "duckdb>=1"];
 /// The tag of the wheel.
 const TAG: &str = "cp311-abi3";
 
@@ -75,7 +76,7 @@ fn prepared(root: &Path, missing: &mut Vec<String>) -> Result<(PathBuf, PathBuf)
     let builder = environment(&python, &folder.join("build"), &BUILDERS)?;
     let tester = environment(&python, &folder.join("test"), &[&TESTERS[..], &MORE_TESTERS].concat());
     let tester = tester.or_else(|reason| {
-        missing.push(format!("sweeps on a cluster and tables of Arrow are not tested in Python: {reason}"));
+        missing.push(format!("sweeps on a cluster and data frames are not tested in Python: {reason}"));
         environment(&python, &folder.join("test"), &TESTERS)
     });
     Ok((builder, tester?))

@@ -54,8 +54,17 @@ pub enum BatchDeadlines {
     },
 }
 
+/// Bounds of the utilisation of each task, for methods that take them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Bounds {
+    /// The least.
+    pub lower: Vec<f64>,
+    /// The greatest.
+    pub upper: Vec<f64>,
+}
+
 /// What sets to draw.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Batch {
     /// Tasks of each set.
     pub tasks: usize,
@@ -63,6 +72,8 @@ pub struct Batch {
     pub utilisation: f64,
     /// How it is shared.
     pub method: Method,
+    /// Within which bounds; without them 0 and 1, where the method takes any.
+    pub bounds: Option<Bounds>,
     /// Periods.
     pub periods: Periods,
     /// Deadlines.
@@ -75,9 +86,22 @@ impl Batch {
     /// What is wrong, the argument first; `None` where sets of it can be drawn.
     #[must_use]
     pub fn flaw(&self) -> Option<String> {
-        if let Err(flaw) = Vectors::new(self.method, self.tasks, self.utilisation) {
-            return Some(flaw);
+        self.vectors().err().or_else(|| self.other_flaw())
+    }
+
+    fn vectors(&self) -> Result<Vectors, String> {
+        match &self.bounds {
+            Some(Bounds { lower, upper }) => {
+                if lower.len() != self.tasks {
+                    return Err(format!("lower: there are {} bounds of {} tasks", lower.len(), self.tasks));
+                }
+                Vectors::bounded(self.method, self.utilisation, lower, upper)
+            }
+            None => Vectors::new(self.method, self.tasks, self.utilisation),
         }
+    }
+
+    fn other_flaw(&self) -> Option<String> {
         let (shortest, longest, granularity) = match self.periods {
             Periods::LogUniform { shortest, longest, granularity } => (shortest, longest, granularity),
             Periods::Harmonic { shortest, longest } => (shortest, longest, 1),
@@ -115,8 +139,8 @@ impl Batch {
         [wcet, deadline, period]: [&mut [u64]; 3],
         threads: usize,
     ) -> Result<(), String> {
-        self.flaw().map_or(Ok(()), Err)?;
-        let vectors = Vectors::new(self.method, self.tasks, self.utilisation)?;
+        let vectors = self.vectors()?;
+        self.other_flaw().map_or(Ok(()), Err)?;
         let (tasks, count) = (self.tasks, wcet.len() / self.tasks);
         assert!(wcet.len() == deadline.len() && wcet.len() == period.len(), "as many of each");
         assert!(wcet.len().is_multiple_of(tasks), "whole sets");
@@ -197,6 +221,7 @@ mod tests {
         tasks: 5,
         utilisation: 0.8,
         method: Method::UuniFastDiscard,
+        bounds: None,
         periods: Periods::LogUniform { shortest: 1_000_000, longest: 100_000_000, granularity: 1_000 },
         deadlines: BatchDeadlines::UpToPeriod(Deadlines::Implicit),
         seed: 7,
@@ -226,7 +251,7 @@ mod tests {
         let arbitrary = Batch { deadlines: BatchDeadlines::Arbitrary { factor_ppm: 2_000_000 }, ..BATCH };
         let constrained = BatchDeadlines::UpToPeriod(Deadlines::Constrained { least_ppm: 500_000 });
         let constrained = Batch { deadlines: constrained, ..BATCH };
-        for (batch, most) in [(BATCH, 1), (arbitrary, 2), (constrained, 1)] {
+        for (batch, most) in [(BATCH, 1), (arbitrary.clone(), 2), (constrained.clone(), 1)] {
             let [wcet, deadline, period] = drawn(&batch, 0, 2_000, 0);
             for ((&c, &d), &t) in wcet.iter().zip(&deadline).zip(&period) {
                 assert!((1_000_000..=100_000_000).contains(&t) && t % 1_000 == 0);

@@ -1,12 +1,17 @@
 //! Random task sets of a stated recipe, the same for ever from the same seed: `docs/concepts/task-sets.md`.
 
 pub mod batch;
+mod bounded;
+#[cfg(test)]
+mod bounded_tests;
+mod convolution;
+mod dirichlet_rescale;
 pub mod random;
 pub mod recipe;
 pub mod task_set;
 pub mod vectors;
 
-pub use batch::{Batch, BatchDeadlines, Periods};
+pub use batch::{Batch, BatchDeadlines, Bounds, Periods};
 pub use random::{Random, SplitMix64};
 pub use recipe::BatchRecipe;
 pub use task_set::{Deadlines, DrawnTask, PreemptionRecipe, TaskSetRecipe, shares, system_of};

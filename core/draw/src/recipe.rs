@@ -1,6 +1,6 @@
 //! A batch in words, as files and Python name it.
 
-use crate::{Batch, BatchDeadlines, Deadlines, Method, Periods};
+use crate::{Batch, BatchDeadlines, Bounds, Deadlines, Method, Periods};
 use serde::Serialize;
 
 /// Words of [`BatchRecipe::periods`].
@@ -63,6 +63,14 @@ impl BatchRecipe {
     /// assert!(wrong.batch(7).is_err_and(|flaw| flaw.starts_with("periods: ")));
     /// ```
     pub fn batch(&self, seed: u64) -> Result<Batch, String> {
+        self.within(seed, None)
+    }
+
+    /// The same with bounds of the utilisations.
+    ///
+    /// # Errors
+    /// As [`BatchRecipe::batch`], and where the method takes no bounds.
+    pub fn within(&self, seed: u64, bounds: Option<Bounds>) -> Result<Batch, String> {
         let (shortest, longest) = (self.shortest_period_ns, self.longest_period_ns);
         let periods = match self.periods.as_str() {
             "log-uniform" => Periods::LogUniform { shortest, longest, granularity: self.granularity_ns },
@@ -80,8 +88,8 @@ impl BatchRecipe {
             word => return Err(unknown("deadlines", word, &DEADLINES)),
         };
         let method = method_of(&self.method)?;
-        let batch =
-            Batch { tasks: self.tasks, utilisation: self.utilisation, method, periods, deadlines, seed };
+        let (tasks, utilisation) = (self.tasks, self.utilisation);
+        let batch = Batch { tasks, utilisation, method, bounds, periods, deadlines, seed };
         batch.flaw().map_or(Ok(batch), Err)
     }
 }

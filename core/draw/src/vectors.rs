@@ -5,14 +5,20 @@
 //! | [`Method::UuniFast`] | uniform over {u ≥ 0, Σ u = U}; for U > 1 a share may be above 1 | `bini05` |
 //! | [`Method::UuniFastDiscard`] | the same without the vectors that have a share above 1 | `davis09` |
 //! | [`Method::RandFixedSum`] | uniform over {0 ≤ u ≤ 1, Σ u = U}, without drawing again | `emberson10` |
+//! | [`Method::ConvolutionalFixedSum`] | uniform over {l ≤ u ≤ h, Σ u = U}, with bounds of each task's own | `griffin25` |
+//! | [`Method::DirichletRescale`] | within the same bounds, **not uniform** | `griffin20`, `griffin25` |
 //!
-//! The last two have one distribution, by two ways that share no code: each is the other's check.
+//! Three of them have one distribution where bounds are 0 and 1, by ways that share no code: each is the others' check.
 //!
-//! Both are written without powers. UUniFast's are the spacings of sorted uniform numbers, as in
+//! The first three are written without powers. UUniFast's are the spacings of sorted uniform numbers, as in
 //! [`shares`](crate::task_set::shares). In Stafford's algorithm the factors r^(1/i), i = n-1 … 1, are the ratios of the order
 //! statistics of n - 1 uniform numbers, from the largest down, so sorted numbers stand for their products. What is left are
-//! operations that IEEE 754 rounds the same way everywhere: the numbers of a seed are the same on every machine.
+//! operations that IEEE 754 rounds the same way everywhere: the numbers of a seed are the same on every machine. The same holds for
+//! the last two, which add, multiply and divide alone.
 
+use crate::bounded::{Reduced, STEPS, spacings};
+use crate::convolution::Convolution;
+use crate::dirichlet_rescale::DirichletRescale;
 use crate::{Random, TaskSetRecipe};
 
 /// How utilisations are drawn.
@@ -24,18 +30,26 @@ pub enum Method {
     UuniFastDiscard,
     /// Stafford's RandFixedSum with shares from 0 to 1.
     RandFixedSum,
+    /// Uniform within bounds of each task's own, by convolution.
+    ConvolutionalFixedSum,
+    /// Within bounds of each task's own; not uniform.
+    DirichletRescale,
 }
 
-/// The most tasks of [`Method::RandFixedSum`]: its table has n² entries, whose products stay in the range of an `f64`.
+/// The most tasks of the methods that prepare tables or maps: RandFixedSum's table has n² entries, whose products stay in the range of an `f64`.
 const MOST_OF_TABLE: usize = 200;
 /// The most tasks of the others.
 const MOST_TASKS: usize = 1_000;
-/// Steps of a uniform number in [0, 1).
-const STEPS: f64 = (1_u64 << 53) as f64;
 
 impl Method {
     /// Every method.
-    pub const ALL: [Method; 3] = [Method::UuniFast, Method::UuniFastDiscard, Method::RandFixedSum];
+    pub const ALL: [Method; 5] = [
+        Method::UuniFast,
+        Method::UuniFastDiscard,
+        Method::RandFixedSum,
+        Method::ConvolutionalFixedSum,
+        Method::DirichletRescale,
+    ];
 
     /// Its name.
     #[must_use]
@@ -44,7 +58,15 @@ impl Method {
             Method::UuniFast => "uunifast",
             Method::UuniFastDiscard => "uunifast-discard",
             Method::RandFixedSum => "randfixedsum",
+            Method::ConvolutionalFixedSum => "convolutionalfixedsum",
+            Method::DirichletRescale => "dirichlet-rescale",
         }
+    }
+
+    /// Whether it takes bounds of the shares.
+    #[must_use]
+    pub fn takes_bounds(self) -> bool {
+        matches!(self, Method::ConvolutionalFixedSum | Method::DirichletRescale)
     }
 
     /// The method of this name.
@@ -63,10 +85,18 @@ pub struct Vectors {
     cuts: Vec<u64>,
     /// t(i, j) of Stafford's algorithm: row i - 1 from column (i - 1) n.
     table: Vec<f64>,
+    within: Option<Within>,
+}
+
+/// What the methods with bounds have prepared.
+#[derive(Clone, Debug)]
+enum Within {
+    Convolution(Convolution),
+    Rescale(DirichletRescale),
 }
 
 impl Vectors {
-    /// Prepares drawing vectors of `tasks` shares with the sum `utilisation`.
+    /// Prepares drawing vectors of `tasks` shares with the sum `utilisation`; where the method takes bounds, they are 0 and 1.
     ///
     /// # Errors
     /// In words: no task or too many, a sum that is not above 0, or one that no such vectors have, or none within a lifetime.
@@ -80,14 +110,14 @@ impl Vectors {
     /// # Ok::<(), String>(())
     /// ```
     pub fn new(method: Method, tasks: usize, utilisation: f64) -> Result<Vectors, String> {
-        let most = if method == Method::RandFixedSum { MOST_OF_TABLE } else { MOST_TASKS };
-        if tasks == 0 || tasks > most {
-            return Err(format!("tasks: {} draws from 1 to {most} of them, not {tasks}", method.word()));
-        }
+        check(method, tasks, utilisation)?;
         if !utilisation.is_finite() || utilisation <= 0.0 || utilisation > tasks as f64 {
             return Err(format!(
                 "utilisation: {utilisation} is not above 0 and at most {tasks}, the number of tasks"
             ));
+        }
+        if method.takes_bounds() {
+            return Vectors::bounded(method, utilisation, &vec![0.0; tasks], &vec![1.0; tasks]);
         }
         if method == Method::UuniFastDiscard {
             // The recipe counts in parts per billion; what it refuses is no matter of less.
@@ -98,7 +128,46 @@ impl Vectors {
             }
         }
         let table = if method == Method::RandFixedSum { table(tasks, utilisation) } else { Vec::new() };
-        Ok(Vectors { method, tasks, utilisation, cuts: vec![0; tasks - 1], table })
+        Ok(Vectors { method, tasks, utilisation, cuts: vec![0; tasks - 1], table, within: None })
+    }
+
+    /// Prepares drawing vectors with the sum `utilisation` whose shares have these bounds, one of each a task.
+    ///
+    /// # Errors
+    /// In words: a method that takes no bounds, no task or too many, bounds that are none, a sum that no such vectors have, or, of
+    /// [`Method::DirichletRescale`], one that hardly a draw comes to.
+    ///
+    /// ```
+    /// use horolog_draw::{Method, Random, Vectors};
+    /// let (lower, upper) = ([0.1, 0.0, 0.25], [0.2, 1.0, 0.25]);
+    /// let mut vectors = Vectors::bounded(Method::ConvolutionalFixedSum, 0.9, &lower, &upper)?;
+    /// let mut drawn = [0.0; 3];
+    /// vectors.draw(&mut Random::new(1), &mut drawn);
+    /// assert!((0.1..=0.2).contains(&drawn[0]) && drawn[2] == 0.25 && (drawn.iter().sum::<f64>() - 0.9).abs() < 1e-15);
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn bounded(
+        method: Method,
+        utilisation: f64,
+        lower: &[f64],
+        upper: &[f64],
+    ) -> Result<Vectors, String> {
+        let tasks = lower.len();
+        check(method, tasks, utilisation)?;
+        if !method.takes_bounds() {
+            return Err(format!(
+                "method: {} takes no bounds of shares; convolutionalfixedsum does",
+                method.word()
+            ));
+        }
+        let reduced = Reduced::of(tasks, utilisation, lower, upper)?;
+        let within = if method == Method::ConvolutionalFixedSum {
+            Within::Convolution(Convolution::new(reduced))
+        } else {
+            Within::Rescale(DirichletRescale::new(reduced)?)
+        };
+        let (cuts, table) = (Vec::new(), Vec::new());
+        Ok(Vectors { method, tasks, utilisation, cuts, table, within: Some(within) })
     }
 
     /// Draws one vector into `shares`.
@@ -107,15 +176,16 @@ impl Vectors {
     /// Where `shares` has another length than the vectors.
     pub fn draw(&mut self, random: &mut Random, shares: &mut [f64]) {
         assert_eq!(shares.len(), self.tasks, "one share a task");
-        match self.method {
-            Method::UuniFast => self.spacings(random, shares),
-            Method::UuniFastDiscard => loop {
-                self.spacings(random, shares);
-                if shares.iter().all(|&share| share <= 1.0) {
+        match (&mut self.within, self.method) {
+            (Some(Within::Convolution(drawn)), _) => drawn.draw(random, shares),
+            (Some(Within::Rescale(drawn)), _) => drawn.draw(random, shares),
+            (None, Method::RandFixedSum) => self.fixed_sum(random, shares),
+            (None, method) => loop {
+                spacings(random, &mut self.cuts, self.utilisation, shares);
+                if method == Method::UuniFast || shares.iter().all(|&share| share <= 1.0) {
                     return;
                 }
             },
-            Method::RandFixedSum => self.fixed_sum(random, shares),
         }
     }
 
@@ -123,18 +193,6 @@ impl Vectors {
     fn cut(&mut self, random: &mut Random) {
         self.cuts.iter_mut().for_each(|cut| *cut = random.next_u64() >> 11);
         self.cuts.sort_unstable();
-    }
-
-    fn spacings(&mut self, random: &mut Random, shares: &mut [f64]) {
-        self.cut(random);
-        let scale = self.utilisation / STEPS;
-        let mut before = 0;
-        let (last, others) = shares.split_last_mut().expect("a vector has a share");
-        for (share, &cut) in others.iter_mut().zip(&self.cuts) {
-            *share = (cut - before) as f64 * scale;
-            before = cut;
-        }
-        *last = ((1 << 53) - before) as f64 * scale;
     }
 
     fn fixed_sum(&mut self, random: &mut Random, shares: &mut [f64]) {
@@ -163,6 +221,19 @@ impl Vectors {
             shares.swap(last, other);
         }
     }
+}
+
+/// What is wrong with a number of tasks or a sum, whatever the bounds are.
+fn check(method: Method, tasks: usize, utilisation: f64) -> Result<(), String> {
+    let has_table = method == Method::RandFixedSum || method.takes_bounds();
+    let most = if has_table { MOST_OF_TABLE } else { MOST_TASKS };
+    if tasks == 0 || tasks > most {
+        return Err(format!("tasks: {} draws from 1 to {most} of them, not {tasks}", method.word()));
+    }
+    if !utilisation.is_finite() || utilisation < 0.0 {
+        return Err(format!("utilisation: {utilisation} is no sum of shares"));
+    }
+    Ok(())
 }
 
 /// k of Stafford's algorithm: the whole part of the sum, at most n - 1.
@@ -194,11 +265,16 @@ fn table(tasks: usize, sum: f64) -> Vec<f64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn drawn(method: Method, tasks: usize, sum: f64, count: usize, seed: u64) -> Vec<Vec<f64>> {
-        let mut vectors = Vectors::new(method, tasks, sum).expect("good");
+    pub(crate) fn drawn(method: Method, tasks: usize, sum: f64, count: usize, seed: u64) -> Vec<Vec<f64>> {
+        drawn_by(Vectors::new(method, tasks, sum).expect("good"), count, seed)
+    }
+
+    /// `count` draws of each share.
+    pub(crate) fn drawn_by(mut vectors: Vectors, count: usize, seed: u64) -> Vec<Vec<f64>> {
+        let (tasks, sum) = (vectors.tasks, vectors.utilisation);
         let mut random = Random::new(seed);
         let mut shares = vec![0.0; tasks];
         let mut all = vec![Vec::with_capacity(count); tasks];
@@ -211,7 +287,7 @@ mod tests {
     }
 
     /// The largest distance of two empirical distributions.
-    fn distance(left: &mut [f64], right: &mut [f64]) -> f64 {
+    pub(crate) fn distance(left: &mut [f64], right: &mut [f64]) -> f64 {
         left.sort_unstable_by(f64::total_cmp);
         right.sort_unstable_by(f64::total_cmp);
         let (mut at, mut most) = (0, 0.0_f64);
@@ -228,7 +304,7 @@ mod tests {
     }
 
     /// The distance that 10^-4 of samples exceed by chance, `tests` of them together (Kolmogorov, Bonferroni).
-    fn limit(left: f64, right: f64, tests: usize) -> f64 {
+    pub(crate) fn limit(left: f64, right: f64, tests: usize) -> f64 {
         (-0.5 * (1e-4 / tests as f64 / 2.0).ln() * (left + right) / (left * right)).sqrt()
     }
 

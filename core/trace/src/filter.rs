@@ -105,7 +105,8 @@ impl Filter {
 }
 
 /// The threads that a record concerns, by their number in the trace.
-pub(crate) fn threads_of(record: &Record) -> [Option<u64>; 2] {
+#[must_use]
+pub fn threads_of(record: &Record) -> [Option<u64>; 2] {
     match record.kind {
         Kind::User | Kind::KernelStarve => [Some(record.extra), None],
         Kind::KernelSwitch => [Some(record.value), Some(record.extra)],

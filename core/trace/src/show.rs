@@ -1,6 +1,6 @@
 //! One record as one line of text.
 
-pub use crate::filter::{Filter, ThreadChoice};
+pub use crate::filter::{Filter, ThreadChoice, threads_of};
 
 use crate::file::Thread;
 use crate::{EventDefinition, Kind, LEFT_LOCKED, LossCause, NO_JOB, NO_TASK, Record, UserEvent};

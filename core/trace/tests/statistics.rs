@@ -157,3 +157,50 @@ fn two_seeds_differ_and_one_does_not() {
     let other = diff::diff(&run(1), &run(2)).expect("the same tasks");
     assert!(other.tasks.iter().any(|task| task.distance.is_some_and(|distance| distance > 0.0)));
 }
+
+/// The trace that the Python tests read is what this version writes (`HOROLOG_BLESS=1` writes it).
+#[test]
+fn the_user_events_of_the_python_tests_are_those_of_this_version() {
+    use horolog_trace::event::{EventDefinition, text_words};
+    use horolog_trace::file::{Header, Writer};
+    use horolog_trace::{Kind, NO_JOB, NO_TASK, Record, Sink};
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &Header::session(5)).expect("a head");
+    writer.define_thread_of(70, 71, "producer", None);
+    writer.define_thread_of(70, 72, "consumer", None);
+    let all = EventDefinition::new("all/kinds", "buifps", &["on", "count", "delta", "load", "at", "name"]);
+    let all = all.and_then(|event| event.with_units(&["", "B", "", "%", "", ""])).expect("an event");
+    writer.define_event(&all);
+    writer.define_event(&EventDefinition::new("no/arguments", "", &[]).expect("an event"));
+    for step in 0..100_u64 {
+        let (event, thread) = (step % 2, step / 2 % 2);
+        let time = horolog_time::Instant::from_ns(10 * step + 3);
+        let record = Record {
+            time,
+            kind: Kind::User,
+            cpu: 1,
+            task: NO_TASK,
+            job: NO_JOB,
+            value: event,
+            extra: thread,
+        };
+        let numbers = [
+            step % 4 / 2,
+            step << 57,
+            (-7_i64).cast_unsigned() - step,
+            (step as f64 / 8.0).to_bits(),
+            4096 + step,
+        ];
+        let text = text_words(format!("größe {step}").as_bytes());
+        let words = if event == 0 { [&numbers[..], &text].concat() } else { Vec::new() };
+        writer.user(record, &words);
+        writer.record(Record { kind: Kind::KernelSwitch, value: thread, extra: 1 - thread, ..record });
+    }
+    writer.finish(horolog_time::Instant::from_ns(2_000)).expect("written");
+    let path =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../front/python/tests/user-events.trace");
+    if std::env::var_os("HOROLOG_BLESS").is_some() {
+        std::fs::write(&path, &bytes).expect("written");
+    }
+    assert!(std::fs::read(&path).expect("it is there") == bytes, "HOROLOG_BLESS=1 writes {}", path.display());
+}

@@ -120,10 +120,19 @@ pub fn send(child: u32, signal: i32) {
 
 /// Has `command`'s process killed when the calling thread ends, however it ends.
 pub fn die_with_parent(command: &mut Command) {
+    signal_at_end_of_parent(command, libc::SIGKILL);
+}
+
+/// Has `command`'s process asked to end (SIGTERM) when the calling thread ends, however it ends.
+pub fn end_with_parent(command: &mut Command) {
+    signal_at_end_of_parent(command, libc::SIGTERM);
+}
+
+fn signal_at_end_of_parent(command: &mut Command, signal: i32) {
     // SAFETY: between fork and exec the closure makes one system call.
     unsafe {
-        command.pre_exec(|| {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        command.pre_exec(move || {
+            libc::prctl(libc::PR_SET_PDEATHSIG, signal);
             Ok(())
         });
     }

@@ -17,25 +17,36 @@ from __future__ import annotations
 import os
 
 from ._engine import __version__
+from .checked import Finding, LoopResult, LoopTask, RunOutcome, TaskVerification, Verification
 from .errors import BadInput, HorologError, InternalError, NotAllowed, SaysNo, Told, Undecided
 from .results import Analysis, Closing, Outcome, Result, TaskOutcome, TaskVerdict
+from .runs import loop, run, verify
 from .sets import METHODS, TESTS, Acceptance, TaskSets, Verdicts, acceptance, batch, generate, utilisations
 from .sweeps import SweepEstimate, SweepResult, sweep, sweep_estimate
 from .systems import Duration, System, load
+from .traces import KINDS, NO_JOB, Record, RecordBatch, Thread, Trace, read_trace
 
 __all__ = [
+    "KINDS",
     "METHODS",
+    "NO_JOB",
     "TESTS",
     "Acceptance",
     "Analysis",
     "BadInput",
     "Closing",
     "Duration",
+    "Finding",
     "HorologError",
     "InternalError",
+    "LoopResult",
+    "LoopTask",
     "NotAllowed",
     "Outcome",
+    "Record",
+    "RecordBatch",
     "Result",
+    "RunOutcome",
     "SaysNo",
     "SweepEstimate",
     "SweepResult",
@@ -43,19 +54,27 @@ __all__ = [
     "TaskOutcome",
     "TaskSets",
     "TaskVerdict",
+    "TaskVerification",
+    "Thread",
     "Told",
+    "Trace",
     "Undecided",
     "Verdicts",
+    "Verification",
     "__version__",
     "acceptance",
     "analyze",
     "batch",
     "generate",
     "load",
+    "loop",
+    "read_trace",
+    "run",
     "simulate",
     "sweep",
     "sweep_estimate",
     "utilisations",
+    "verify",
 ]
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import operator
+import os
+from collections.abc import Iterable
 from datetime import timedelta
 
+from . import _engine
 from .errors import bad_argument
 
 _MOST = 2**64 - 1
+_QUESTIONS = ("proof", "model", "deadlines")
 
 
 def whole(argument: str, value: object, least: int = 0, most: int = _MOST) -> int:
@@ -18,7 +22,7 @@ def whole(argument: str, value: object, least: int = 0, most: int = _MOST) -> in
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise bad_argument(argument, f"{_short(value)} is not a whole number") from None
+        raise bad_argument(argument, f"{short(value)} is not a whole number") from None
     if not least <= number <= most:
         raise bad_argument(argument, f"{number} is not from {least} to {most}")
     return number
@@ -27,11 +31,11 @@ def whole(argument: str, value: object, least: int = 0, most: int = _MOST) -> in
 def finite(argument: str, value: object) -> float:
     """A finite number."""
     if isinstance(value, (bool, str, bytes, complex)):
-        raise bad_argument(argument, f"{_short(value)} is not a number")
+        raise bad_argument(argument, f"{short(value)} is not a number")
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        raise bad_argument(argument, f"{_short(value)} is not a number") from None
+        raise bad_argument(argument, f"{short(value)} is not a number") from None
     if not math.isfinite(number):
         raise bad_argument(argument, f"{number} is not a finite number")
     return number
@@ -40,7 +44,7 @@ def finite(argument: str, value: object) -> float:
 def text(argument: str, value: object) -> str:
     """A text that is valid Unicode."""
     if not isinstance(value, str):
-        raise bad_argument(argument, f"{_short(value)} is not a text")
+        raise bad_argument(argument, f"{short(value)} is not a text")
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -58,8 +62,71 @@ def duration(argument: str, value: object) -> str:
     if isinstance(value, str):
         return text(argument, value)
     raise bad_argument(
-        argument, f"{_short(value)} has no unit", 'write the duration with its unit, as "10 ms", or give a timedelta'
+        argument, f"{short(value)} has no unit", 'write the duration with its unit, as "10 ms", or give a timedelta'
     )
+
+
+def truth(argument: str, value: object) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise bad_argument(argument, f"{short(value)} is not True or False")
+    return value
+
+
+def path(argument: str, value: object) -> str:
+    """A path as a text."""
+    try:
+        found = os.fspath(value)  # type: ignore[call-overload]
+    except TypeError:
+        raise bad_argument(argument, f"{type(value).__name__} is not a path") from None
+    if not isinstance(found, str):
+        raise bad_argument(argument, "give the path as a text, not as bytes")
+    if not found:
+        raise bad_argument(argument, "the path is empty")
+    if "\0" in found:
+        raise bad_argument(argument, "a path has no NUL")
+    return text(argument, found)
+
+
+def machine(value: object) -> str | None:
+    """A profile, ``"none"`` or ``"measure"``."""
+    return None if value is None else path("machine", value)
+
+
+def questions(argument: str, value: object) -> str | None:
+    """Questions with commas between them, as ``--gate`` has them; None where none are given."""
+    if value is None:
+        return None
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise bad_argument(argument, "give a set of questions", 'as {"proof"}')
+    asked = list(value)
+    unknown = [short(one) for one in asked if not isinstance(one, str) or one not in _QUESTIONS]
+    if unknown or not asked:
+        raise bad_argument(argument, f"give some of {', '.join(_QUESTIONS)}, not {', '.join(unknown) or 'none'}")
+    return ",".join(one for one in _QUESTIONS if one in asked)
+
+
+def permille(argument: str, value: object) -> int:
+    """A percentage with at most one decimal, in thousandths."""
+    percent = finite(argument, value)
+    found = round(percent * 10)
+    if not 0 <= percent <= 100 or abs(percent * 10 - found) > 1e-6:
+        raise bad_argument(argument, f"{percent} is not a percentage from 0 to 100 with at most one decimal")
+    return found
+
+
+def one_of(argument: str, value: object, known: tuple[str, ...]) -> str:
+    """One of these words."""
+    if not isinstance(value, str) or value not in known:
+        raise bad_argument(argument, f"{short(value)} is not one of {', '.join(known)}")
+    return value
+
+
+def span(argument: str, value: object) -> str:
+    """A duration that the engine can read, too."""
+    found = duration(argument, value)
+    _engine.check_duration(argument, found)
+    return found
 
 
 def plain(argument: str, value: object, depth: int = 0) -> object:
@@ -83,7 +150,8 @@ def plain(argument: str, value: object, depth: int = 0) -> object:
     return whole(argument, value, -(2**63), 2**63 - 1)
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """How a value is shown in a message."""
     try:
         shown = repr(value)
     except Exception:  # A class of the user's may do anything here.

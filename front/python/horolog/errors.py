@@ -108,6 +108,7 @@ class InternalError(HorologError, RuntimeError):
 
 
 _CLASSES: dict[str, type[HorologError]] = {
+    "usage": BadInput,
     "bad-input": BadInput,
     "no": SaysNo,
     "not-allowed": NotAllowed,

@@ -15,7 +15,6 @@ from .errors import bad_argument
 from .results import Result
 from .systems import System, load
 
-_QUESTIONS = ("proof", "model", "deadlines")
 
 
 class Assertions:
@@ -44,7 +43,8 @@ class Assertions:
         A no ends it at once. Where ``result`` is a function, an undecided answer is asked for again, at most ``retries`` times: a
         result that is there already would not change.
         """
-        asked = _gate(gate)
+        chosen = _checks.questions("gate", gate)
+        asked = None if chosen is None else set(chosen.split(","))
         again = _checks.whole("retries", retries, 0, 1_000)
         for attempt in range(again + 1):
             found = result() if callable(result) else result
@@ -61,18 +61,6 @@ class Assertions:
         if self._undecided == "skip":
             pytest.skip(f"{found.system}: undecided: {why}")
         pytest.fail(f"{found.system}: undecided: {why}", pytrace=False)
-
-
-def _gate(gate: Iterable[str] | None) -> set[str] | None:
-    if gate is None:
-        return None
-    if isinstance(gate, (str, bytes)):
-        raise bad_argument("gate", "give a set of questions", 'as {"proof"}')
-    asked = set(gate)
-    unknown = asked - set(_QUESTIONS)
-    if unknown or not asked:
-        raise bad_argument("gate", f"give some of {', '.join(_QUESTIONS)}, not {sorted(map(str, unknown))}")
-    return asked
 
 
 def _answer(result: Result, asked: set[str] | None) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import json
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +113,14 @@ class Analysis(Result):
 
     def task(self, name: str) -> TaskVerdict:
         """The verdict on the task of this name."""
-        return _named(self.tasks, name)
+        return named(self.tasks, name)
 
     def _repr_html_(self) -> str:
         rows = [
-            (t.name, t.cpu, t.verdict, t.test, t.source, _duration(t.response_ns), _duration(t.deadline_ns))
+            (t.name, t.cpu, t.verdict, t.test, t.source, duration(t.response_ns), duration(t.deadline_ns))
             for t in self.tasks
         ]
-        return _table(self, ("task", "cpu", "verdict", "test", "source", "bound", "deadline"), rows)
+        return table(self, ("task", "cpu", "verdict", "test", "source", "bound", "deadline"), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +134,11 @@ class Outcome(Result):
 
     def task(self, name: str) -> TaskOutcome:
         """What was seen of the task of this name."""
-        return _named(self.tasks, name)
+        return named(self.tasks, name)
 
     def _repr_html_(self) -> str:
-        rows = [(t.name, t.jobs, t.completed, t.missed, _duration(t.response_ns_max)) for t in self.tasks]
-        return _table(self, ("task", "jobs", "completed", "missed", "longest response"), rows)
+        rows = [(t.name, t.jobs, t.completed, t.missed, duration(t.response_ns_max)) for t in self.tasks]
+        return table(self, ("task", "jobs", "completed", "missed", "longest response"), rows)
 
 
 def analysis_of(text: str) -> Analysis:
@@ -158,7 +158,7 @@ def analysis_of(text: str) -> Analysis:
         )
         for one in data["tasks"]
     )
-    return Analysis(data["system"], _closing(data["closing"]), data, data["schedulable"], tasks)
+    return Analysis(data["system"], closing_of(data["closing"]), data, data["schedulable"], tasks)
 
 
 def outcome_of(text: str) -> Outcome:
@@ -168,10 +168,11 @@ def outcome_of(text: str) -> Outcome:
         TaskOutcome(one["name"], one["jobs"], one["completed"], one["missed"], one.get("response_ns_max"), one)
         for one in data["tasks"]
     )
-    return Outcome(data["system"], _closing(data["closing"]), data, data["horizon_ns"], tasks)
+    return Outcome(data["system"], closing_of(data["closing"]), data, data["horizon_ns"], tasks)
 
 
-def _closing(data: dict[str, Any]) -> Closing:
+def closing_of(data: dict[str, Any]) -> Closing:
+    """The verdict of a result."""
     return Closing(
         data["word"],
         data["text"],
@@ -184,17 +185,24 @@ def _closing(data: dict[str, Any]) -> Closing:
     )
 
 
-_T = TypeVar("_T", TaskVerdict, TaskOutcome)
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
 
 
-def _named(items: tuple[_T, ...], name: str) -> _T:
+_T = TypeVar("_T", bound=_Named)
+
+
+def named(items: tuple[_T, ...], name: str) -> _T:
+    """The one of this name."""
     for item in items:
         if item.name == name:
             return item
     raise KeyError(f"no task is called {name!r}; there are: {', '.join(item.name for item in items)}")
 
 
-def _duration(value: int | None) -> str:
+def duration(value: int | None) -> str:
+    """A duration for people."""
     if value is None:
         return "-"
     for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
@@ -206,7 +214,8 @@ def _duration(value: int | None) -> str:
 _TONES = {"meets": "#2a7d2a", "misses": "#b00020", "unknown": "#8a6d00"}
 
 
-def _table(result: Result, head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+def table(result: Result, head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+    """A result as a table of a notebook."""
     def cell(value: Any) -> str:
         text = html.escape("-" if value is None else str(value))
         tone = _TONES.get(text)

@@ -22,7 +22,8 @@ and Burns 2009), ``rm-liu-layland`` (sufficient; Liu and Layland 1973), ``rm-hyp
 
 METHODS: tuple[str, ...] = tuple(_engine.METHODS)
 """Ways to share a utilisation: ``uunifast`` (Bini and Buttazzo 2005), ``uunifast-discard`` (Davis and Burns 2009), ``randfixedsum``
-(Emberson, Stafford and Davis 2010)."""
+(Emberson, Stafford and Davis 2010), ``convolutionalfixedsum`` (Griffin and Davis 2025), ``dirichlet-rescale`` (Griffin, Bate and Davis
+2020; its authors' later work says that it is not uniform: take it to make published experiments again). The last two take bounds."""
 
 _MOST_COUNT = 2**40
 
@@ -88,8 +89,7 @@ class Verdicts:
 
     def ratio(self, test: str) -> float:
         """The share of sets that the test proves to meet every deadline, from 0 to 1."""
-        if test not in self.tests:
-            raise bad_argument("test", f"{test!r} was not asked for; there are: {', '.join(self.tests)}")
+        _checks.one_of("test", test, self.tests)
         column = bytes(self.values)[self.tests.index(test) :: len(self.tests)]
         return column.count(1) / len(self)
 
@@ -110,6 +110,8 @@ def generate(
     seed: int = 1,
     first: int = 0,
     threads: int = 0,
+    lower: float | Sequence[float] | None = None,
+    upper: float | Sequence[float] | None = None,
 ) -> TaskSets:
     """Draws ``count`` sets; set number i of a seed is the same for ever, on every machine and number of threads.
 
@@ -117,6 +119,9 @@ def generate(
     Stafford and Davis 2010), ``harmonic`` (shortest times a power of two) or ``automotive`` (the shares of Kramer, Ziegenbein and
     Hamann 2015, without the crankshaft). C = max(1 ns, floor(u T)). ``deadlines``: ``implicit`` (D = T), ``constrained`` (uniform
     from C + ``least`` (T - C) to T) or ``arbitrary`` (uniform from C to ``factor`` T).
+
+    ``lower`` and ``upper`` are bounds of the utilisation of each task, one number for all or one a task, for the methods
+    ``convolutionalfixedsum`` and ``dirichlet-rescale``; without them 0 and 1. They hold for the whole batch.
 
     ``first`` is the number of the first set: a study can be drawn in parts. ``threads``: 0 takes every core.
     """
@@ -136,14 +141,25 @@ def generate(
         seed=_checks.whole("seed", seed),
         first=_checks.whole("first", first),
         threads=_threads(threads),
+        bounds=_bounds(each, lower, upper),
     )
     return _sets_of(*_engine.generate(recipe), sets, each)
 
 
 def utilisations(
-    count: int, *, tasks: int, utilisation: float, method: str = "uunifast-discard", seed: int = 1
+    count: int,
+    *,
+    tasks: int,
+    utilisation: float,
+    method: str = "uunifast-discard",
+    seed: int = 1,
+    lower: float | Sequence[float] | None = None,
+    upper: float | Sequence[float] | None = None,
 ) -> memoryview:
-    """``count`` vectors of ``tasks`` utilisations with the sum ``utilisation``: a two-dimensional memory view of doubles."""
+    """``count`` vectors of ``tasks`` utilisations with the sum ``utilisation``: a two-dimensional memory view of doubles.
+
+    ``lower`` and ``upper`` are as for :func:`generate`.
+    """
     sets, each = _checks.whole("count", count, 1, _MOST_COUNT), _checks.whole("tasks", tasks, 1, 1_000)
     drawn = _engine.utilisations(
         sets,
@@ -151,6 +167,7 @@ def utilisations(
         _checks.finite("utilisation", utilisation),
         _checks.text("method", method),
         _checks.whole("seed", seed),
+        _bounds(each, lower, upper),
     )
     return _view(drawn, "d", sets, each)
 
@@ -168,10 +185,7 @@ def batch(
     """
     if isinstance(tests, (str, bytes)):
         raise bad_argument("tests", "give a list of names", 'as ["edf-qpa"]')
-    try:
-        names = tuple(_checks.text(f"tests[{at}]", one) for at, one in enumerate(tests))
-    except TypeError:
-        raise bad_argument("tests", "give a list of names") from None
+    names = _names(tests)
     if isinstance(sets, TaskSets):
         parts: tuple[Any, ...] = (sets.wcet, sets.deadline, sets.period)
     else:
@@ -226,7 +240,7 @@ def acceptance(
 
     The sets at point k are numbers ``k * count`` to ``(k + 1) * count - 1`` of the seed.
     """
-    names = (tests,) if isinstance(tests, str) else tuple(tests)
+    names = (tests,) if isinstance(tests, str) else _names(tests)
     try:
         points = tuple(_checks.finite(f"utilisations[{at}]", one) for at, one in enumerate(utilisations))
     except TypeError:
@@ -240,6 +254,30 @@ def acceptance(
             ratios[name].append(verdicts.ratio(name))
     whole = {"seed": seed, **recipe}
     return Acceptance(points, {name: tuple(one) for name, one in ratios.items()}, each, whole, _engine.__version__)
+
+
+def _bounds(
+    tasks: int, lower: float | Sequence[float] | None, upper: float | Sequence[float] | None
+) -> tuple[list[float], list[float]] | None:
+    if lower is None and upper is None:
+        return None
+    return _bound("lower", tasks, 0.0 if lower is None else lower), _bound("upper", tasks, 1.0 if upper is None else upper)
+
+
+def _bound(argument: str, tasks: int, given: object) -> list[float]:
+    if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
+        each = [_checks.finite(f"{argument}[{at}]", one) for at, one in enumerate(given)]
+        if len(each) != tasks:
+            raise bad_argument(argument, f"there are {len(each)} bounds of {tasks} tasks")
+        return each
+    return [_checks.finite(argument, given)] * tasks
+
+
+def _names(tests: Iterable[str]) -> tuple[str, ...]:
+    try:
+        return tuple(_checks.text(f"tests[{at}]", one) for at, one in enumerate(tests))
+    except TypeError:
+        raise bad_argument("tests", "give a list of names") from None
 
 
 def _threads(threads: object) -> int:

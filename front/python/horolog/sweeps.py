@@ -109,11 +109,11 @@ def sweep(
     written.
     """
     text, name = _source(source)
-    count, drops = _checks.whole("workers", workers, 0, 1_024), _truth("drop_others", drop_others)
+    count, drops = _checks.whole("workers", workers, 0, 1_024), _checks.truth("drop_others", drop_others)
     patience = _checks.finite("patience_s", patience_s)
     address = None if cluster is None else _checks.text("cluster", cluster)
     native = _engine.NativeSweep(text, name)
-    folder = native.open(_folder(out), drops)
+    folder = native.open(_checks.path("out", out), drops)
     try:
         if address is None:
             folder.run(count)
@@ -142,7 +142,7 @@ def sweep_estimate(
     """Tries some sets of a sweep and says what the blocks that are not in ``out`` yet will take; writes nothing."""
     text, name = _source(source)
     count = _checks.whole("workers", workers, 0, 1_024)
-    found = json.loads(_engine.NativeSweep(text, name).estimate(_folder(out), count))
+    found = json.loads(_engine.NativeSweep(text, name).estimate(_checks.path("out", out), count))
     return SweepEstimate(**{key: found[key] for key in SweepEstimate.__dataclass_fields__})
 
 
@@ -161,22 +161,6 @@ def _source(source: object) -> tuple[str, str]:
         return path.read_text(encoding="utf-8"), str(path)
     except (OSError, ValueError) as error:
         raise bad_argument("source", f"cannot read {path}: {error}") from None
-
-
-def _folder(out: object) -> str:
-    try:
-        path = os.fspath(out)  # type: ignore[call-overload]
-    except TypeError:
-        raise bad_argument("out", f"{type(out).__name__} is not a path") from None
-    if not isinstance(path, str) or "\0" in path or not path:
-        raise bad_argument("out", "give the path of a folder as a text")
-    return path
-
-
-def _truth(argument: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise bad_argument(argument, f"{value!r} is not True or False")
-    return value
 
 
 def _share(value: float | None) -> str:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,7 +34,7 @@ class System:
     is taken for another unit; a key whose value is None counts as left out.
     """
 
-    __slots__ = ("_file", "_native", "_overrides", "_text")
+    __slots__ = ("_file", "_native", "_overrides", "_path", "_text")
 
     def __init__(self, **keys: Any) -> None:
         plain = _checks.plain("system", keys)
@@ -45,6 +46,19 @@ class System:
         self._text = text
         self._file = file
         self._overrides = overrides
+        self._path: str | None = None
+
+    def _source(self) -> tuple[str, str]:
+        """The file for a command and its standard input: where the file is the system's, the libraries beside it count."""
+        if self._path is None:
+            return "-", self._text
+        try:
+            same = Path(self._path).read_text(encoding="utf-8") == self._text
+        except (OSError, ValueError) as error:
+            raise bad_argument("system", f"its file {self._path} cannot be read any more: {error}") from None
+        if not same:
+            raise bad_argument("system", f"its file {self._path} has changed since it was loaded", "load it again")
+        return self._path, ""
 
     @classmethod
     def parse(cls, text: str, name: str = "<python>", overrides: Iterable[str] = ()) -> System:
@@ -93,7 +107,7 @@ class System:
         Raises :class:`BadInput` where the system lies outside the assumptions of every test. A deadline that is missed or not
         proved is a result.
         """
-        return analysis_of(_engine.analyze(self._native, _machine(machine)))
+        return analysis_of(_engine.analyze(self._native, _checks.machine(machine)))
 
     def simulate(
         self,
@@ -124,13 +138,13 @@ class System:
             sporadic_extra=_checks.duration("sporadic_extra", sporadic_extra),
             path=_checks.text("path", path),
             seed=_checks.whole("seed", seed),
-            machine=_machine(machine),
-            trace=None if trace is None else _path("trace", trace),
+            machine=_checks.machine(machine),
+            trace=None if trace is None else _checks.path("trace", trace),
         )
         return outcome_of(_engine.simulate(self._native, words))
 
-    def __reduce__(self) -> tuple[Any, tuple[str, str, tuple[str, ...]]]:
-        return (System.parse, (self._text, self._file, self._overrides))
+    def __reduce__(self) -> tuple[Any, tuple[str, str, tuple[str, ...], str | None]]:
+        return (_restored, (self._text, self._file, self._overrides, self._path))
 
     def __eq__(self, other: object) -> bool:
         return self.normalised() == other.normalised() if isinstance(other, System) else NotImplemented
@@ -147,10 +161,18 @@ def load(path: str | os.PathLike[str], overrides: Iterable[str] = ()) -> System:
 
     Raises :class:`BadInput` with the place and the remedy of everything that is wrong.
     """
-    given, file = _overrides(overrides), _path("path", path)
+    given, file = _overrides(overrides), _checks.path("path", path)
     native, text = _engine.load(file, list(given))
     system = System.__new__(System)
     system._set(native, text, file, given)
+    system._path = os.path.abspath(file)
+    return system
+
+
+def _restored(text: str, file: str, overrides: tuple[str, ...], path: str | None) -> System:
+    """A system that was pickled."""
+    system = System.parse(text, file, overrides)
+    system._path = path
     return system
 
 
@@ -161,19 +183,3 @@ def _overrides(overrides: Iterable[str]) -> tuple[str, ...]:
         return tuple(_checks.text(f"overrides[{at}]", one) for at, one in enumerate(overrides))
     except TypeError:
         raise bad_argument("overrides", "give a list of texts") from None
-
-
-def _machine(machine: object) -> str | None:
-    return None if machine is None else _path("machine", machine)
-
-
-def _path(argument: str, value: object) -> str:
-    try:
-        path = os.fspath(value)  # type: ignore[call-overload]
-    except TypeError:
-        raise bad_argument(argument, f"{type(value).__name__} is not a path") from None
-    if not isinstance(path, str):
-        raise bad_argument(argument, "give the path as a text, not as bytes")
-    if "\0" in path:
-        raise bad_argument(argument, "a path has no NUL")
-    return path

@@ -5,7 +5,7 @@ use crate::interruptible;
 use horolog_analysis::Verdict;
 use horolog_analysis::batch::{BatchTest, Sets, decide};
 use horolog_draw::recipe::method_of;
-use horolog_draw::{Batch, BatchRecipe, Method, Random, Vectors};
+use horolog_draw::{Batch, BatchRecipe, Bounds, Method, Random, Vectors};
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -32,6 +32,7 @@ struct Recipe {
     factor: f64,
     seed: u64,
     threads: usize,
+    bounds: Option<(Vec<f64>, Vec<f64>)>,
 }
 
 impl Recipe {
@@ -48,7 +49,8 @@ impl Recipe {
             least: self.least,
             factor: self.factor,
         };
-        words.batch(self.seed).map_err(Fault::words)
+        let bounds = self.bounds.clone().map(|(lower, upper)| Bounds { lower, upper });
+        words.within(self.seed, bounds).map_err(Fault::words)
     }
 }
 
@@ -90,11 +92,14 @@ fn utilisations<'py>(
     utilisation: f64,
     word: &str,
     seed: u64,
+    bounds: Option<(Vec<f64>, Vec<f64>)>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let checked = || -> Result<(Vectors, usize), Fault> {
-        let vectors = method_of(word)
-            .and_then(|method| Vectors::new(method, tasks, utilisation))
-            .map_err(Fault::words)?;
+        let vectors = method_of(word).and_then(|method| match &bounds {
+            Some((lower, upper)) => Vectors::bounded(method, utilisation, lower, upper),
+            None => Vectors::new(method, tasks, utilisation),
+        });
+        let vectors = vectors.map_err(Fault::words)?;
         Ok((vectors, values(count, tasks)?))
     };
     let (mut vectors, length) = checked().map_err(|fault| fault.raise(py))?;

@@ -32,6 +32,11 @@ impl Fault {
         Fault { errors: vec![words_told(text, kind)], status, text: text.to_owned() }
     }
 
+    /// All of it for people.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The exception.
     pub(crate) fn raise(&self, py: Python<'_>) -> PyErr {
         let made = || -> PyResult<PyErr> {

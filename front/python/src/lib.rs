@@ -8,9 +8,12 @@
 #![allow(unsafe_code)] // What PyO3's macros write for the interpreter's calls; there is none by hand.
 
 mod arrays;
+mod checked;
+mod columns;
 mod faults;
 mod sweeps;
 mod systems;
+mod traces;
 
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -88,6 +91,8 @@ fn waited<T: Send + 'static>(
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     systems::add(module)?;
+    checked::add(module)?;
+    traces::add(module)?;
     sweeps::add(module)?;
     arrays::add(module)
 }

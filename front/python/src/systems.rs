@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// A checked system.
 #[pyclass(frozen, module = "horolog._engine")]
 pub(crate) struct NativeSystem {
-    system: Arc<System>,
+    pub(crate) system: Arc<System>,
 }
 
 #[pymethods]
@@ -83,12 +83,12 @@ fn analysis(system: &System, machine: Option<&str>) -> Result<String, Fault> {
     json(&Closed { result: &AnalysisDocument::of(&proof, &priorities), closing: &closing, attempts: &[] })
 }
 
-fn filled(system: &System, choice: &MachineChoice) -> Result<(System, CostSource), Fault> {
+pub(crate) fn filled(system: &System, choice: &MachineChoice) -> Result<(System, CostSource), Fault> {
     let request = CostRequest { choice, measures: false, stop: None };
     Ok(with_costs(system, &request, &mut |_| ())?)
 }
 
-fn json(result: &impl Serialize) -> Result<String, Fault> {
+pub(crate) fn json(result: &impl Serialize) -> Result<String, Fault> {
     serde_json::to_string(result).map_err(Fault::words)
 }
 
@@ -187,6 +187,12 @@ fn span(argument: &str, text: &str) -> Result<Span, Fault> {
     text.parse().map_err(|error| Fault::words(format!("{argument}: {error}")))
 }
 
+/// Whether a text is a duration; the argument is named where it is none.
+#[pyfunction]
+fn check_duration(py: Python<'_>, argument: &str, text: &str) -> PyResult<()> {
+    span(argument, text).map(drop).map_err(|fault| fault.raise(py))
+}
+
 /// Adds all of it to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NativeSystem>()?;
@@ -194,5 +200,6 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(load, module)?)?;
     module.add_function(wrap_pyfunction!(toml_of_json, module)?)?;
     module.add_function(wrap_pyfunction!(analyze, module)?)?;
+    module.add_function(wrap_pyfunction!(check_duration, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)
 }

@@ -12,8 +12,11 @@ from conftest import ROOT
 BLOCKS = re.findall(r"^```python file=(\S+)\n(.*?)^```", (ROOT / "docs/concepts/python.md").read_text(), re.M | re.S)
 
 
+NAMES = ["robot.py", "verified.py", "trace.py", "study.py", "grid.py", "test_timing.py"]
+
+
 def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
-    assert [name for name, _ in BLOCKS] == ["robot.py", "study.py", "grid.py", "test_timing.py"]
+    assert [name for name, _ in BLOCKS] == NAMES
     for name, text in BLOCKS:
         (tmp_path / name).write_text(text)
     subprocess.run([sys.executable, "robot.py"], cwd=tmp_path, check=True)
@@ -23,6 +26,9 @@ def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
     # The robot of the README.
     robot = re.search(r"^```toml file=robot.toml\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
     assert robot
+    (tmp_path / "robot.toml").write_text(robot[1])
+    subprocess.run([sys.executable, "verified.py"], cwd=tmp_path, check=True)
+    subprocess.run([sys.executable, "trace.py"], cwd=tmp_path, check=True)
     for wcet, status in (("17 ms", 1), ("14 ms", 0)):
         (tmp_path / "robot.toml").write_text(robot[1].replace("17 ms", wcet))
         found = subprocess.run(

@@ -208,3 +208,27 @@ def test_acceptance_falls_and_the_exact_test_is_above_the_sufficient_ones() -> N
         assert ratios["fp-preemptive"] >= ratios["rm-hyperbolic"] >= ratios["rm-liu-layland"]
     assert found.ratios["rm-liu-layland"] == (1.0, 1.0, 0.0, 0.0)
     assert 0 < found.ratios["fp-preemptive"][3] < 1
+
+
+def test_bounds_of_utilisations_are_kept() -> None:
+    lower, upper = [0.1, 0.0, 0.25], [0.2, 1.0, 0.25]
+    for method in ("convolutionalfixedsum", "dirichlet-rescale"):
+        shares = np.asarray(h.utilisations(500, tasks=3, utilisation=0.9, method=method, lower=lower, upper=upper))
+        assert (shares >= lower).all() and (shares <= upper).all()
+        assert np.abs(shares.sum(axis=1) - 0.9).max() < 1e-14 and shares[:, 0].std() > 0.01
+    sets = h.generate(200, tasks=4, utilisation=1.0, method="convolutionalfixedsum", upper=0.3)
+    assert (np.asarray(sets.wcet) / np.asarray(sets.period) <= 0.3).all()
+    whole = np.asarray(h.utilisations(300, tasks=20, utilisation=9.3, method="convolutionalfixedsum"))
+    assert all(sum(row) == 9.3 for row in whole.tolist())
+    for words, named in (
+        ({"lower": -0.1}, "lower"),
+        ({"upper": [1.0, 1.0]}, "upper"),
+        ({"upper": [1.0, math.nan, 1.0]}, r"upper\[1\]"),
+        ({"lower": 0.4}, "utilisation"),
+        ({"lower": [0.5, 0.0, 0.0], "upper": 0.4}, "upper"),
+        ({"lower": "0"}, "lower"),
+        ({"lower": 0.1, "method": "uunifast"}, "method"),
+    ):
+        arguments: dict[str, object] = {"method": "convolutionalfixedsum", **words}
+        with pytest.raises(h.BadInput, match=f"^{named}: "):
+            h.utilisations(3, tasks=3, utilisation=0.9, **arguments)

@@ -4,6 +4,7 @@ use crate::verdict::{Asked, Closing, Ended, Evidence, Question};
 use crate::{CostSource, Proof};
 use horolog_analysis::{Analysis, Derived};
 use horolog_model::System;
+use horolog_verify::Verification;
 use serde::Serialize;
 
 /// A result with its verdict, as JSON.
@@ -59,4 +60,21 @@ pub fn closing_of_proof(system: &System, proof: &Proof) -> Closing {
         report: None,
     };
     Closing::of(&evidence, &Asked::of(&[Question::Proof]))
+}
+
+/// The verdict of a verified trace.
+#[must_use]
+pub fn closing_of_verification(proof: &Proof, found: &Verification, asked: &Asked) -> Closing {
+    let evidence = Evidence {
+        system: &proof.system,
+        proof: Some(&proof.analysis),
+        costs: &proof.costs.in_words(),
+        without_costs: proof.without_costs.as_deref(),
+        simulated: None,
+        verified: Some(found),
+        outcome: None,
+        ended: Ended::Whole,
+        report: None,
+    };
+    Closing::of(&evidence, asked)
 }

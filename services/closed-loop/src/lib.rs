@@ -12,6 +12,7 @@ mod documents;
 mod error;
 mod event_diff;
 mod flight;
+mod installed;
 mod machine;
 mod measured;
 mod merge;
@@ -30,9 +31,10 @@ pub use close::{LoopDocument, LoopOptions, LoopResult, Stage, close, prepare};
 pub use costs::{CostInUse, CostOrigin, CostRequest, CostSource, with_costs};
 pub use counterexample::counterexample_beside;
 pub use date::now;
-pub use documents::{AnalysisDocument, Closed, closing_of_proof};
+pub use documents::{AnalysisDocument, Closed, closing_of_proof, closing_of_verification};
 pub use error::LoopError;
 pub use event_diff::{DistributionDiff, DurationDiff, EventDiff, LockDiff, LockProfile, Presence, TraceDiff};
+pub use installed::{CommandOutput, run_installed};
 pub use machine::{
     MachineChoice, MachineMeasured, ProfilePlaces, SYSTEM_PROFILE, measure_machine, read_profile,
 };

@@ -6,9 +6,10 @@ use crate::failure::{self, Done, Failure};
 use crate::output::outln;
 use crate::results::{Judged, tell};
 use crate::{costs, input, output};
-use horolog_closed_loop::verdict::{Closing, Ended, Evidence, Question};
+use horolog_closed_loop::verdict::Question;
 use horolog_closed_loop::{
-    counterexample_beside, is_own_trace, is_simulated, override_bounds, prove, verify_foreign, verify_trace,
+    closing_of_verification, counterexample_beside, is_own_trace, is_simulated, override_bounds, prove,
+    verify_foreign, verify_trace,
 };
 use horolog_verify::{ProcessorVerification, Verdict, Verification};
 use std::path::PathBuf;
@@ -42,19 +43,8 @@ pub(crate) fn run(words: &VerifyArguments) -> Done {
         verify_foreign(&proof, trace, &words.mapping, overrides, &counterexample)
     };
     let found = found.map_err(Failure::from)?;
-    let words_of_costs = proof.costs.in_words();
-    let evidence = Evidence {
-        system: &proof.system,
-        proof: Some(&proof.analysis),
-        costs: &words_of_costs,
-        without_costs: proof.without_costs.as_deref(),
-        simulated: None,
-        verified: Some(&found),
-        outcome: None,
-        ended: Ended::Whole,
-        report: None,
-    };
-    let closing = Closing::of(&evidence, &words.verdict.asked(&[Question::Model, Question::Deadlines]));
+    let asked = words.verdict.asked(&[Question::Model, Question::Deadlines]);
+    let closing = closing_of_verification(&proof, &found, &asked);
     let judged = Judged { source: &file, result: &found, closing: &closing, attempts: &[] };
     tell(&words.format, &judged, || print(&found))?;
     Ok(failure::Verdict::closed(closing))
