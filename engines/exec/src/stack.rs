@@ -38,7 +38,21 @@ pub(crate) fn describe(frames: &[u64]) -> Vec<String> {
             None => format!("{address:#x}"),
         });
     }
-    told
+    folded(told)
+}
+
+/// Equal frames, one behind the other, as one with their count: a stack that overflowed is that of one function.
+fn folded(frames: Vec<String>) -> Vec<String> {
+    let mut all: Vec<(String, usize)> = Vec::new();
+    for frame in frames {
+        match all.last_mut() {
+            Some((last, count)) if *last == frame => *count += 1,
+            _ => all.push((frame, 1)),
+        }
+    }
+    let one =
+        |(frame, count): (String, usize)| if count > 1 { format!("{frame} ({count} times)") } else { frame };
+    all.into_iter().map(one).collect()
 }
 
 /// One line of `/proc/self/maps`; `None` where no file is mapped there.
@@ -85,6 +99,13 @@ fn functions(path: &Path) -> Functions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn equal_frames_are_one_with_their_count() {
+        let frames = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(folded(frames(&["a", "b", "b", "b", "a"])), frames(&["a", "b (3 times)", "a"]));
+        assert_eq!(folded(frames(&[])), frames(&[]));
+    }
 
     #[test]
     fn a_line_of_the_maps_is_read() {

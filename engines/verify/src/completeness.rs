@@ -120,8 +120,11 @@ impl Verifier {
             self.expect_arrivals(task, until, "the trace ends");
         }
         if is_early && !is_replay {
-            let (end, horizon) =
-                (Span::from_ns(released_until.unwrap_or(0)), Span::from_ns(horizon.unwrap_or(0)));
+            let end = Span::from_ns(released_until.unwrap_or(0));
+            let horizon = match horizon.unwrap_or(0) {
+                u64::MAX => "a time without end".to_owned(),
+                horizon => Span::from_ns(horizon).to_string(),
+            };
             self.unknown.push(match self.model.simulated {
                 true => format!(
                     "the trace ends at {end}, and its head says that jobs are released until {horizon}: what came after is not in it"

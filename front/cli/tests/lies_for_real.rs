@@ -159,7 +159,10 @@ fn no_body_no_program_and_no_machine_is_believed() {
             }
             let said = done.err.lines().rev().find(|line| !line.starts_with("  help: ")).unwrap_or_default();
             last = (lie.wrong_for_real(&done), said.to_owned());
-            if (last.0.wrong.is_empty() && !last.0.cannot_tell) || lie.open.is_some() {
+            let is_right = last.0.wrong.is_empty() && !last.0.cannot_tell;
+            // Nothing that a loaded machine does makes a yes of a lie; what happens beside a run may come too late for it.
+            let is_believed = done.status == Some(0) && !last.0.wrong.is_empty() && lie.act.is_none();
+            if is_right || is_believed || lie.open.is_some() {
                 break;
             }
         }

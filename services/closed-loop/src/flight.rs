@@ -74,6 +74,7 @@ pub(crate) struct Flight<'a> {
     cause: Option<Cause>,
     recorder: FlightRecorder<Entry>,
     head: Option<(Header, TaskThreads)>,
+    ended_early: bool,
     dumps: u64,
     failed: Option<LoopError>,
 }
@@ -87,7 +88,8 @@ impl<'a> Flight<'a> {
     ) -> Result<Flight<'a>, LoopError> {
         std::fs::create_dir_all(folder).map_err(|error| LoopError::writing(folder, error))?;
         let recorder = FlightRecorder::new(CAPACITY, AFTER);
-        Ok(Flight { folder, told, asked, cause: None, recorder, head: None, dumps: 0, failed: None })
+        let (cause, head, failed) = (None, None, None);
+        Ok(Flight { folder, told, asked, cause, recorder, head, ended_early: false, dumps: 0, failed })
     }
 
     fn keep(&mut self, entry: Entry, cause: Option<Cause>) {
@@ -121,7 +123,12 @@ impl<'a> Flight<'a> {
         let first = dump.entries.first().map_or(Instant::ZERO, time);
         let end = dump.entries.last().map_or(Instant::ZERO, time);
         let mut header = header.clone();
-        header.horizon = Span::from_ns(end.as_ns());
+        header.horizon = match self.ended_early {
+            // It was to go on: a reader must not take the end of the record for the end that was meant.
+            true if header.horizon.as_ns() > end.as_ns() => header.horizon,
+            true => Span::MAX,
+            false => Span::from_ns(end.as_ns()),
+        };
         let file = File::create(path).map_err(|error| LoopError::writing(path, error))?;
         let mut file = TraceFile::new(file, &header, threads.clone())?;
         if dump.dropped > 0 {
@@ -158,6 +165,7 @@ impl Target for Flight<'_> {
 
     fn finish(mut self, _: Instant, outcome: &mut Outcome) -> Result<(), LoopError> {
         if outcome.ended_by.is_some() {
+            self.ended_early = true;
             self.cause = self.cause.or(Some(Cause::End));
             self.recorder.ask();
         }
