@@ -151,16 +151,17 @@ impl Fields {
                 fields.push(b",");
             }
             let (name, unit) = name_of(piece);
+            let is_literal = is_named_in_c(piece.trim_ascii());
             let bytes = name.len() + unit.len() + 3;
             // Room for the commas that are still to come: a list that is too long loses its last names.
             if name.is_empty() || fields.length + bytes + count - place > FIELDS_BYTES {
                 return;
             }
             named = true;
-            fields.push_clean(name);
+            fields.push_clean(name, is_literal);
             if !unit.is_empty() {
                 fields.push(b"[");
-                fields.push_clean(unit);
+                fields.push_clean(unit, is_literal);
                 fields.push(b"]");
             }
         };
@@ -192,10 +193,16 @@ impl Fields {
         self.length += bytes.len();
     }
 
-    /// What separates names cannot be in one.
-    fn push_clean(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.push(&[if matches!(byte, b',' | b'[' | b']' | 0..=31) { b'_' } else { *byte }]);
+    /// What separates names cannot be in one. `is_literal`: the inside of a text as C writes it.
+    fn push_clean(&mut self, bytes: &[u8], is_literal: bool) {
+        let mut rest = bytes;
+        while let Some((first, behind)) = rest.split_first() {
+            let (byte, behind) = match first {
+                b'\\' if is_literal => unescape(behind),
+                _ => (*first, behind),
+            };
+            rest = behind;
+            self.push(&[if matches!(byte, b',' | b'[' | b']' | 0..=31) { b'_' } else { byte }]);
         }
     }
 
@@ -260,12 +267,9 @@ fn name_of(piece: &[u8]) -> (&[u8], &[u8]) {
         let (name, unit) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         return (&name[..name.len().min(MOST_NAME)], &unit[..unit.len().min(MOST_NAME)]);
     }
-    if piece.starts_with(b"HOROLOG_ARG(") {
-        return (quoted(piece, 0), quoted(piece, 1));
-    }
-    // The same where a macro of the user's own stood around the trigger, so that it was expanded.
-    if piece.starts_with(b"((void)\"horolog\"") || piece.starts_with(b"((void) \"horolog\"") {
-        return (quoted(piece, 1), quoted(piece, 2));
+    if is_named_in_c(piece) {
+        let first = usize::from(!piece.starts_with(NAMED));
+        return (quoted(piece, first), quoted(piece, first + 1));
     }
     if piece.starts_with(b"HOROLOG_FLOW(") {
         return (b"flow", b"");
@@ -279,10 +283,52 @@ fn name_of(piece: &[u8]) -> (&[u8], &[u8]) {
     (last_member(inside.unwrap_or(piece)), b"")
 }
 
-/// The text number `wanted` in double quotes.
+const NAMED: &[u8] = b"HOROLOG_ARG(";
+
+/// Whether a piece of a C macro's text gives its argument a name and a unit: by `HOROLOG_ARG`, which a macro of the user's own
+/// around the trigger expands.
+fn is_named_in_c(piece: &[u8]) -> bool {
+    [NAMED, b"((void)\"horolog\"", b"((void) \"horolog\""].iter().any(|start| piece.starts_with(start))
+}
+
+/// The text number `wanted` in double quotes, as it was written: behind a backslash a quotation mark ends nothing.
 fn quoted(piece: &[u8], wanted: usize) -> &[u8] {
-    let text = piece.split(|byte| *byte == b'"').nth(2 * wanted + 1).unwrap_or_default();
-    &text[..text.len().min(MOST_NAME)]
+    let (mut begun, mut seen, mut escaped) = (None, 0, false);
+    for (at, byte) in piece.iter().enumerate() {
+        match (byte, begun) {
+            _ if escaped => escaped = false,
+            (b'\\', Some(_)) => escaped = true,
+            (b'"', None) => begun = Some(at + 1),
+            (b'"', Some(from)) if seen == wanted => return &piece[from..at.min(from + MOST_NAME)],
+            (b'"', Some(_)) => (begun, seen) = (None, seen + 1),
+            _ => {}
+        }
+    }
+    b""
+}
+
+/// The byte that stands behind a backslash in a text of C, and what follows it.
+fn unescape(behind: &[u8]) -> (u8, &[u8]) {
+    let digits = |from: &[u8], most: usize, base: u32| {
+        let length = from.iter().take(most).take_while(|byte| char::from(**byte).is_digit(base)).count();
+        let value = from[..length]
+            .iter()
+            .fold(0_u32, |sum, byte| sum * base + char::from(*byte).to_digit(base).unwrap_or(0));
+        (value as u8, length)
+    };
+    match behind {
+        [b'0'..=b'7', ..] => {
+            let (byte, length) = digits(behind, 3, 8);
+            (byte, &behind[length..])
+        }
+        [b'x', rest @ ..] => {
+            let (byte, length) = digits(rest, 2, 16);
+            (byte, &rest[length..])
+        }
+        [b'a' | b'b' | b'f' | b'n' | b'r' | b't' | b'v', rest @ ..] => (b'_', rest),
+        [byte, rest @ ..] => (*byte, rest),
+        [] => (b'_', behind),
+    }
 }
 
 fn last_member(expression: &[u8]) -> &[u8] {
@@ -345,6 +391,9 @@ mod tests {
         assert_eq!(of_c(r#""a""#, 0), "");
         // What separates names cannot be in one.
         assert_eq!(of_c(r#""a", HOROLOG_ARG("a,b[c]", "d", 1)"#, 1), "a_b_c_[d]");
+        assert_eq!(of_c(r#""a", HOROLOG_ARG("x", "a \"b\" \\ c", 1), at"#, 2), "x[a \"b\" \\ c],at");
+        assert_eq!(of_c(r#""a", ((void)"horolog", (void)"n", (void)"\"", x)"#, 1), "n[\"]");
+        assert_eq!(of_c(r#""a", HOROLOG_ARG("x", "\302\xb5s\t", 1)"#, 1), "x[\u{b5}s_]");
     }
 
     #[test]

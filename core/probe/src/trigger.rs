@@ -55,6 +55,23 @@ macro_rules! trigger {
     };
 }
 
+/// As [`trigger!`], but a flag in the descriptor of its event switches the site, whatever the machine: disabled it costs a load
+/// and a branch. For code that is enabled in most of the processes that load it: changing it would give each of them pages of
+/// its own.
+///
+/// ```
+/// use horolog_probe::{switching, trigger_by_flag};
+/// trigger_by_flag!("by-flag/event", 1_u8);
+/// assert_eq!(switching::apply("by-flag/*", true).unwrap().changed, 1);
+/// assert!(switching::addresses("by-flag/*").is_empty());
+/// ```
+#[macro_export]
+macro_rules! trigger_by_flag {
+    ($name:literal, $($arguments:tt)+) => {
+        $crate::__arguments!(__record_by_flag, ($name), [], $($arguments)+)
+    };
+}
+
 /// A trigger that calls a function of yours: `trigger_callback!("name", function, arguments…)`. The function is a
 /// `fn(&Event, &[u64])` (or a closure that captures nothing); it gets one word an argument (of a `&str` the address of a
 /// [`Text`](crate::Text)) and may check an invariant.
@@ -159,11 +176,28 @@ macro_rules! __arguments {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __record {
-    (($($name:literal),+), [$(($text:tt, $argument:expr))*]) => {{
+    ($name:tt, $arguments:tt) => {
+        $crate::__record_at!(__site, $name, $arguments)
+    };
+}
+
+/// The same by a flag.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __record_by_flag {
+    ($name:tt, $arguments:tt) => {
+        $crate::__record_at!(__site_by_flag, $name, $arguments)
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __record_at {
+    ($site:ident, ($($name:literal),+), [$(($text:tt, $argument:expr))*]) => {{
         $crate::__event!(HOROLOG_EVENT, ($($name),+), [$($text)*]);
         #[inline(always)]
         fn horolog_site<A: $crate::Arguments>(arguments: impl FnOnce() -> A) {
-            $crate::__site!(HOROLOG_EVENT, A, {
+            $crate::$site!(HOROLOG_EVENT, A, {
                 // SAFETY: the event has as many arguments, since both were counted from them.
                 #[allow(unsafe_code, unused_unsafe)]
                 unsafe { $crate::Arguments::emit(arguments(), &HOROLOG_EVENT) }
@@ -276,11 +310,20 @@ macro_rules! __site {
     };
 }
 
-/// The site itself: a flag in the descriptor, and an entry whose size of code is 0.
+/// The site itself, where code is not to be changed.
 #[doc(hidden)]
 #[macro_export]
 #[cfg(not(all(target_arch = "x86_64", not(feature = "portable"))))]
 macro_rules! __site {
+    ($event:ident, $arguments:ident, $cold:block) => {
+        $crate::__site_by_flag!($event, $arguments, $cold)
+    };
+}
+
+/// The site itself: a flag in the descriptor, and an entry whose size of code is 0.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __site_by_flag {
     ($event:ident, $arguments:ident, $cold:block) => {
         // SAFETY: nothing is executed. The entry is constant data in another section.
         #[allow(unsafe_code)]

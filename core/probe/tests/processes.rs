@@ -110,6 +110,19 @@ fn write_for_ever(writer: u64) -> ! {
     }
 }
 
+/// Nothing is left once all was read, and something is while there is a record, also of a process that was killed.
+#[test]
+fn a_session_is_drained_when_all_was_read() {
+    let socket = Socket::new("drained");
+    let (traced, mut connection) = socket.start("few", "");
+    while connection.reader.is_drained() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(traced);
+    assert!(!connection.reader.is_drained());
+    assert!(connection.reader.drain(|_| {}) <= 10 && connection.reader.is_drained());
+}
+
 /// Checks what one killed process left: nothing torn, nothing twice, every writer in its own order.
 #[derive(Default)]
 struct Checked {

@@ -119,6 +119,15 @@ pub fn wait_for_connection(listener: BorrowedFd<'_>, milliseconds: i32) {
     let _ = unsafe { libc::poll(&mut asked, 1, milliseconds) };
 }
 
+/// The same, and until the process of a pidfd has ended.
+pub fn wait_for_connection_or_end(listener: BorrowedFd<'_>, process: BorrowedFd<'_>, milliseconds: i32) {
+    let asked =
+        |file: BorrowedFd<'_>| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut both = [asked(listener), asked(process)];
+    // SAFETY: two valid entries. Whatever it answers, the caller looks at both next.
+    let _ = unsafe { libc::poll(both.as_mut_ptr(), 2, milliseconds) };
+}
+
 /// The process at the other end of a connected socket, as the kernel saw it when it connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {

@@ -3,7 +3,7 @@
 use crate::{Error, clock};
 use std::fs;
 use std::marker::PhantomData;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// A process that cannot be confused with a later one of the same number.
 #[derive(Debug)]
@@ -39,6 +39,12 @@ impl PidFd {
         let mut poll = libc::pollfd { fd: self.descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one valid entry; no waiting.
         unsafe { libc::poll(&raw mut poll, 1, 0) == 0 }
+    }
+}
+
+impl AsFd for PidFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
     }
 }
 

@@ -178,3 +178,146 @@ fn the_usual_buffers_keep_what_a_fast_program_writes() {
         );
     }
 }
+
+/// `leave MODE COUNT`: starts so many processes that emit three events each, and ends before they do.
+const LEAVE: &str = r#"
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "horolog/trace.h"
+extern char **environ;
+static void emit(long number)
+{
+	HOROLOG_TRIGGER("leave/begin", number);
+	HOROLOG_TRIGGER("leave/step", number);
+	HOROLOG_TRIGGER("leave/end", number);
+	_exit(0);
+}
+int main(int argc, char **argv)
+{
+	const char *mode = argv[1];
+	if (!strcmp(mode, "child"))
+		emit(0);
+	for (long i = 0; i < atol(argv[argc - 1]); i++) {
+		char *words[] = { argv[0], "child", NULL };
+		pid_t child;
+		if (!strcmp(mode, "spawn"))
+			posix_spawn(&child, argv[0], NULL, NULL, words, environ);
+		else if (!fork()) {
+			if (!strcmp(mode, "twice") && fork())
+				_exit(0);
+			if (!strcmp(mode, "exec"))
+				execv(argv[0], words);
+			emit(i);
+		}
+	}
+	return 0;
+}
+"#;
+
+/// A recording ends as soon as all that its command has started has ended, and not before: whoever is still on the way to the
+/// recorder when the command ends is waited for.
+#[test]
+fn what_a_command_leaves_behind_loses_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = compiled(&folder, "leave", LEAVE) else { return };
+    let out = inside(&folder, "left.hrt");
+    for mode in ["fork", "twice", "exec", "spawn"] {
+        for count in [1, 2, 7] {
+            let words = ["--format", "json", "--", &program, mode, &count.to_string()];
+            let found = done(["trace", "record", "--out", &out].into_iter().chain(words)).json();
+            // The command, its children, theirs; each program that one becomes is a session of its own.
+            let sessions = 1 + count * if matches!(mode, "twice" | "exec") { 2 } else { 1 };
+            assert_eq!(
+                (&found["events"], &found["events_lost"], &found["sessions"], &found["notes"]),
+                (&(3 * count).into(), &0.into(), &sessions.into(), &serde_json::json!([])),
+                "{mode} {count}: {found:#}"
+            );
+        }
+    }
+}
+
+/// A program that the runtime does not reach and that runs when the command ends is named, however short the command was.
+#[test]
+fn what_is_not_reached_when_the_command_ends_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = inside(&folder, "static");
+    let text = "int main(void) { unsigned left = 1; while (left) left = sleep(left); return 0; }";
+    fs::write(inside(&folder, "s.c"), format!("#include <unistd.h>\n{text}")).expect("writes");
+    let compiler = Command::new("gcc").args(["-static", "-o", &program, &inside(&folder, "s.c")]).output();
+    if !compiler.is_ok_and(|output| output.status.success()) {
+        return println!("SKIPPED: no gcc that links statically");
+    }
+    let out = inside(&folder, "t.hrt");
+    let script = format!("{program} & {program} & exit 0");
+    let found =
+        done(["trace", "record", "--format", "json", "--out", &out, "--", "sh", "-c", &script]).json();
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("not recorded: 2 programs that the runtime did not reach"), "{found:#}");
+}
+
+/// `bursts COUNT`: so many times 13,700 events without a pause, 20 ms apart, and how many ns the shortest took.
+const BURSTS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include "horolog/trace.h"
+static long now(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000L + time.tv_nsec;
+}
+int main(int argc, char **argv)
+{
+	long shortest = 1000000000;
+	for (int burst = 0; burst < atoi(argv[argc - 1]); burst++) {
+		struct timespec pause = { 0, 20000000 };
+		long begun = now();
+		for (long i = 0; i < 13700; i++)
+			HOROLOG_TRIGGER("burst/event", i, (long)burst);
+		if (now() - begun < shortest)
+			shortest = now() - begun;
+		nanosleep(&pause, NULL);
+	}
+	fprintf(stderr, "shortest burst: %ld ns\n", shortest);
+	return 0;
+}
+"#;
+
+/// The defaults keep a burst that is far faster than the recorder reads: 13,700 events in 0.3 ms.
+#[test]
+fn a_burst_is_kept_with_the_default_buffers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = compiled(&folder, "bursts", BURSTS) else { return };
+    let out = inside(&folder, "burst.hrt");
+    let recorded = done(["trace", "record", "--format", "json", "--out", &out, "--", &program, "20"]);
+    let found = recorded.json();
+    assert_eq!((&found["events"], &found["events_lost"]), (&274_000.into(), &0.into()), "{found:#}");
+    // How fast it was depends on the machine.
+    println!("{}", recorded.err.trim());
+}
+
+/// Whoever connects to the recorder's socket and says nothing, be it one or more than the recorder keeps, holds nobody up: the
+/// sessions of others are taken meanwhile, and read.
+#[test]
+fn silent_peers_hold_nobody_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = compiled(&folder, "leave", LEAVE) else { return };
+    let out = inside(&folder, "silent.hrt");
+    let script = "import os, socket, subprocess, sys\n\
+                  peers = [socket.socket(socket.AF_UNIX) for _ in range(int(sys.argv[2]))]\n\
+                  [peer.connect(os.environ['HOROLOG_TRACE']) for peer in peers]\n\
+                  sys.exit(sum(subprocess.call([sys.argv[1], 'child']) for _ in range(5)))\n";
+    for peers in ["1", "300"] {
+        let words = ["--", "python3", "-c", script, &program, peers];
+        let recorded =
+            done(["trace", "record", "--format", "json", "--out", &out].into_iter().chain(words)).json();
+        assert_eq!(
+            (&recorded["events"], &recorded["events_lost"], &recorded["command"]["status"]),
+            (&15.into(), &0.into(), &0.into()),
+            "{peers}: {recorded:#}"
+        );
+    }
+}

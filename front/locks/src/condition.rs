@@ -8,7 +8,7 @@ use crate::protocol;
 use crate::real::{CleanupBuffer, cleanup_pop, cleanup_push};
 use crate::wrapper::{call, export};
 use core::ffi::{c_int, c_void};
-use horolog_probe::trigger;
+use horolog_probe::trigger_by_flag;
 
 /// A wait in progress, as its clean-up sees it.
 struct Wait {
@@ -28,7 +28,7 @@ unsafe extern "C" fn cancelled(wait: *mut c_void) {
 
 fn woken(wait: &Wait, outcome: c_int) {
     protocol::resume(wait.mutex, wait.suspended);
-    trigger!(
+    trigger_by_flag!(
         "lock/woken",
         wait.mutex as *const u8,
         mutex_class(wait.mutex),
@@ -45,7 +45,7 @@ macro_rules! waiting {
             let mutex = waiting!(mutex: $($more),*);
             let mut wait = Wait { mutex, condition, site, suspended: protocol::suspend(mutex) };
             let mut buffer = CleanupBuffer::empty();
-            trigger!(
+            trigger_by_flag!(
                 "lock/wait", mutex as *const u8, mutex_class(mutex), site as *const u8, condition as *const u8
             );
             // SAFETY: buffer and wait stand on this frame and are taken off the thread's list before it ends; when it is
@@ -89,7 +89,7 @@ mod versions {
     use super::{
         CleanupBuffer, Wait, c_int, call, cancelled, cleanup_pop, cleanup_push, export, mutex_class, protocol,
     };
-    use super::{timedwait, trigger, wait, woken};
+    use super::{timedwait, trigger_by_flag, wait, woken};
 
     waiting!(old_wait(mutex), crate::real::OLD_COND_WAIT);
     waiting!(old_timedwait(mutex, until), crate::real::OLD_COND_TIMEDWAIT);

@@ -11,7 +11,7 @@
 //! | `lock/module` | bias, start, end, part, 48 bytes of its path | at the start and the end: what call sites lie in |
 //!
 //! The class is one of [`class`]'s numbers with flags; the call site is the address to which the call returns. Whatever
-//! the real function returns is returned unchanged. With the triggers off, a call costs three short jumps, a load and an
+//! the real function returns is returned unchanged. With the triggers off, a call costs three tests of a flag, a load and an
 //! indirect call more.
 //!
 //! Where the environment has rules (`HOROLOG_LOCK_RULES`), the mutexes that they are for get a protocol at their first use:

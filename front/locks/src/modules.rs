@@ -4,7 +4,7 @@
 //! the end, which knows what `dlopen` brought.
 
 use core::ffi::{CStr, c_int, c_void};
-use horolog_probe::trigger;
+use horolog_probe::trigger_by_flag;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ fn tell_parts(bias: u64, (start, end): (u64, u64), path: &[u8]) {
             word.copy_from_slice(&bytes[index * 8..index * 8 + 8]);
             u64::from_le_bytes(word)
         };
-        trigger!(
+        trigger_by_flag!(
             "lock/module",
             bias as *const u8,
             start as *const u8,

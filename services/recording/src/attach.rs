@@ -1,7 +1,7 @@
 //! A process that runs already: its runtime is asked to hand its session over.
 
 use crate::RecordingError;
-use crate::target::Started;
+use crate::target::{Started, life_of};
 use horolog_measure::preload::{TRACE_LIBRARY, find_library};
 use horolog_probe::session::listen;
 use horolog_probe::session::liveness::Process;
@@ -46,6 +46,7 @@ pub(crate) fn attach(
         _asked: Some(asked),
         process: Some(process),
         is_asked: false,
+        life: life_of(pid),
     })
 }
 

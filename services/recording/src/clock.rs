@@ -1,11 +1,14 @@
 //! From the ticks of sessions to the clock of the trace.
 
 use horolog_probe::clock::{Anchor, ClockKind, Timeline};
+use horolog_sys::clock::monotonic_ns;
 
 /// How many anchors are kept: at one a pass, a second or two.
 const ANCHORS: usize = 512;
 /// Readings of both clocks for one anchor.
 const TRIES: u32 = 8;
+/// How far the first two are apart.
+const LINE_NS: u64 = 1_000_000;
 
 /// Converts ticks to `CLOCK_MONOTONIC`, with an anchor a pass: each record that is read in a pass lies between two anchors,
 /// and the line between two anchors never changes, so that the order of records is kept.
@@ -20,10 +23,16 @@ impl Clock {
     pub(crate) fn new(kind: ClockKind) -> Clock {
         let mut clock = Clock { kind, timeline: Timeline::new(kind), error_ns: 0 };
         clock.anchor();
-        // Two anchors make a line; a millisecond between them makes it a straight one.
-        std::thread::sleep(std::time::Duration::from_millis(1));
-        clock.anchor();
         clock
+    }
+
+    /// Two anchors make a line; a millisecond between them makes it a straight one. What is left of that is waited for.
+    pub(crate) fn make_line(&mut self) {
+        let since = self.timeline.anchors().last().map_or(0, |anchor| anchor.monotonic_ns);
+        while monotonic_ns().saturating_sub(since) < LINE_NS {
+            std::thread::sleep(std::time::Duration::from_micros(50));
+        }
+        self.anchor();
     }
 
     /// Takes another anchor; call it before reading records.
@@ -49,12 +58,12 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use horolog_sys::clock::monotonic_ns;
 
     #[test]
     fn ticks_come_out_as_the_kernels_time_also_after_old_anchors_went() {
         let kind = ClockKind::of_this_machine();
         let mut clock = Clock::new(kind);
+        clock.make_line();
         for _ in 0..ANCHORS + 10 {
             let (before, ticks, after) = (monotonic_ns(), kind.ticks(), monotonic_ns());
             clock.anchor();

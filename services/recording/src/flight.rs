@@ -57,7 +57,7 @@ pub(crate) fn fly(
         if over {
             break;
         }
-        sessions.wait(LOOK_EVERY_MS);
+        sessions.wait(LOOK_EVERY_MS, started.life());
     }
     let memory_note = sessions.memory_note();
     let is_limited = memory_note.is_some();

@@ -26,6 +26,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How long the recorder sleeps between two passes.
 const PASS_MS: i32 = 4;
+/// The same at the end, while something is still to come; and for how long at most.
+const LAST_PASS_MS: i32 = 1;
+const LAST_NS: u64 = 120_000_000;
 /// How long a record waits to be put in order: several passes, and longer than the kernel's record takes to arrive.
 const WINDOW_NS: u64 = 60_000_000;
 const WINDOW_WITH_KERNEL_NS: u64 = 200_000_000;
@@ -321,7 +324,7 @@ impl Run<'_> {
                 self.stopped = ending.was_stopped(&self.options.stop);
                 return;
             }
-            self.sessions.wait(PASS_MS);
+            self.sessions.wait(PASS_MS, self.started.life());
         }
     }
 
@@ -377,16 +380,25 @@ impl Run<'_> {
     /// What came up to the end, the foot, and what it all came to.
     fn finish(mut self) -> Recording {
         // Whoever ended a moment ago: what it had published is there, and its last slots are proven dead.
-        let until = monotonic_ns() + 120_000_000;
-        while monotonic_ns() < until {
+        let until = monotonic_ns() + LAST_NS;
+        loop {
+            // Before the sessions are taken: who is not seen any more has handed over all that it has.
+            let is_command = self.started.child.is_some();
+            let missing =
+                if is_command { self.sessions.on_their_way(self.started.pid) } else { BTreeSet::new() };
             self.sessions.look_again();
             self.pass();
             // What a command has started may still be on its way here, or just ending; a process that ran before goes on.
-            let goes_on = self.started.child.is_none() && !self.sessions.all_closed();
-            if self.sessions.live() == 0 || goes_on {
+            let goes_on = !is_command && !self.sessions.all_closed();
+            let all_came = missing.is_empty() && self.sessions.has_taken_all();
+            if goes_on || (all_came && self.sessions.live() == 0) {
                 break;
             }
-            self.sessions.wait(PASS_MS);
+            if monotonic_ns() >= until {
+                self.sessions.never_came(missing);
+                break;
+            }
+            self.sessions.wait(LAST_PASS_MS, None);
         }
         let is_kept = self.broken.is_none() && !self.is_full;
         if is_kept {

@@ -6,18 +6,18 @@ use horolog_measure::losses::{by_cause, memory_note};
 use horolog_probe::clock::ClockKind;
 use horolog_probe::ring::record::TEXTS;
 use horolog_probe::session::budget::{Reason, cut};
-use horolog_probe::session::liveness::{State, children};
+use horolog_probe::session::liveness::{State, children, sent_to};
 use horolog_probe::session::reader::EventInfo;
 use horolog_probe::session::{Connection, Listener, Losses, RawRecord};
 use horolog_sys::clock::{monotonic_ns, process_cpu_ns};
-use horolog_sys::descriptor_passing::wait_for_connection;
+use horolog_sys::descriptor_passing::{wait_for_connection, wait_for_connection_or_end};
 use horolog_sys::guardian::Folder;
 use horolog_trace::{LossCause, escape};
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
-/// A session whose process has gone is read this much longer, so that whoever died inside an emission is proven dead.
+/// A session whose process has gone and left a record unfinished is read this much longer, so that whoever died inside an emission is proven dead.
 const LINGER_NS: u64 = 100_000_000;
 
 /// How often it is looked whether a process has ended.
@@ -135,6 +135,8 @@ pub(crate) struct Sessions {
     strangers: BTreeSet<u32>,
     /// Those that had none twice.
     never_came: BTreeSet<u32>,
+    /// Whether nobody was left who had connected, after the last pass.
+    has_taken_all: bool,
 }
 
 /// So many reasons for which sessions were refused are told.
@@ -150,9 +152,10 @@ fn refusal(count: u64, why: &str) -> String {
 impl Sessions {
     /// `memory` is the limit of all rings in bytes; 0: the default.
     pub(crate) fn new(memory: u64) -> Result<Sessions, RecordingError> {
+        let mut clock = Clock::new(ClockKind::of_this_machine());
         let folder = Folder::for_socket()?;
         let listener = Listener::bind_within(&folder.path().join("socket"), memory)?;
-        let clock = Clock::new(ClockKind::of_this_machine());
+        clock.make_line();
         Ok(Sessions {
             listener,
             folder,
@@ -171,6 +174,7 @@ impl Sessions {
             looked_at_children: 0,
             strangers: BTreeSet::new(),
             never_came: BTreeSet::new(),
+            has_taken_all: false,
         })
     }
 
@@ -241,13 +245,35 @@ impl Sessions {
     }
 
     /// Waits for new sessions: a few milliseconds, and less where so much came in the last pass that one thread could fill half a
-    /// ring until then.
-    pub(crate) fn wait(&self, milliseconds: i32) {
+    /// ring until then, or until `command` has ended.
+    pub(crate) fn wait(&self, milliseconds: i32, command: Option<BorrowedFd<'_>>) {
         let rings = self.live.iter().map(|traced| traced.connection.reader.sizes().ring_bytes);
         let half_a_ring = u64::from(rings.min().unwrap_or(u32::MAX)) / RING_BYTES_PER_EVENT;
         let for_half_a_ring = half_a_ring.saturating_mul(self.pause_ns) / self.came.max(1) / 1_000_000;
         let milliseconds = milliseconds.min(i32::try_from(for_half_a_ring).unwrap_or(i32::MAX));
-        wait_for_connection(self.listener.as_fd(), milliseconds);
+        match command {
+            Some(command) => wait_for_connection_or_end(self.listener.as_fd(), command, milliseconds),
+            None => wait_for_connection(self.listener.as_fd(), milliseconds),
+        }
+    }
+
+    /// The processes that process `first` has started, or those have, which have neither ended nor handed a session over.
+    pub(crate) fn on_their_way(&self, first: u32) -> BTreeSet<u32> {
+        let mut found: BTreeSet<u32> = sent_to(&self.socket(), first).into_iter().collect();
+        self.live.iter().filter(|traced| traced.closed_at.is_none()).for_each(|traced| {
+            found.remove(&traced.pid);
+        });
+        found
+    }
+
+    /// These have had their time and handed nothing over.
+    pub(crate) fn never_came(&mut self, processes: BTreeSet<u32>) {
+        self.never_came.extend(processes);
+    }
+
+    /// Whether every process that had connected before the last pass was taken.
+    pub(crate) fn has_taken_all(&self) -> bool {
+        self.has_taken_all
     }
 
     /// The next pass looks whether processes have ended.
@@ -299,7 +325,9 @@ impl Sessions {
         let (names, unreached) = (&mut self.names, &mut self.unreached);
         self.live.retain(|traced| {
             let stays = traced.connection.reader.overwrites()
-                || traced.closed_at.is_none_or(|closed| now.saturating_sub(closed) < LINGER_NS);
+                || traced
+                    .closed_at
+                    .is_none_or(|closed| !traced.is_read() && now.saturating_sub(closed) < LINGER_NS);
             if !stays {
                 traced.give_up(tap);
                 names.extend(traced.names());
@@ -372,6 +400,7 @@ impl Sessions {
     }
 
     fn accept(&mut self, tap: &mut impl Tap) {
+        self.has_taken_all = false;
         // The others come in the next pass.
         for _ in 0..MOST_ACCEPTED {
             match self.listener.accept() {
@@ -407,11 +436,17 @@ impl Sessions {
                         words: Vec::new(),
                     });
                 }
-                Ok(None) => return,
-                Err(error) => {
-                    // One a pass, so that nonsense cannot make the recorder spin.
-                    self.refused.push(error.to_string());
+                Ok(None) => {
+                    self.has_taken_all = true;
                     return;
+                }
+                Err(error) => {
+                    // Who sent nonsense, or nothing, holds nobody up who comes after. Another error would come again at once.
+                    let is_of_sender = error.is_bad_input();
+                    self.refused.push(error.to_string());
+                    if !is_of_sender {
+                        return;
+                    }
                 }
             }
         }
@@ -421,6 +456,11 @@ impl Sessions {
 impl Traced {
     fn names(&self) -> impl Iterator<Item = String> {
         self.connection.reader.events().into_iter().map(|event| escape(event.name))
+    }
+
+    /// Whether all was read and handed on that a process which has gone has left behind.
+    fn is_read(&self) -> bool {
+        self.batch.is_empty() && self.connection.reader.is_drained()
     }
 
     /// Records whose event has never become known are lost.

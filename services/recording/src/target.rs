@@ -7,8 +7,10 @@ use horolog_probe::session::listen::Asked;
 use horolog_probe::session::liveness::Process;
 use horolog_sys::guardian::{Program, spawn};
 use horolog_sys::process::terminate;
+use horolog_sys::ptrace::PidFd;
 use horolog_sys::start_state;
 use horolog_trace::escape;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
@@ -67,6 +69,8 @@ pub(crate) struct Started {
     pub(crate) process: Option<Process>,
     /// Whether the command was asked to end.
     pub(crate) is_asked: bool,
+    /// Becomes readable when it ends; `None` on a kernel without pidfds, or where it has ended.
+    pub(crate) life: Option<PidFd>,
 }
 
 impl Tracing {
@@ -191,7 +195,13 @@ fn start_command(words: &[String], tracing: &Tracing, socket: &Path) -> Result<S
         _asked: None,
         process: None,
         is_asked: false,
+        life: life_of(pid),
     })
+}
+
+/// What becomes readable when process `pid` ends.
+pub(crate) fn life_of(pid: u32) -> Option<PidFd> {
+    PidFd::open(i32::try_from(pid).ok()?).ok()
 }
 
 impl Drop for Started {
@@ -212,6 +222,11 @@ impl Drop for Started {
 }
 
 impl Started {
+    /// What becomes readable when it ends.
+    pub(crate) fn life(&self) -> Option<BorrowedFd<'_>> {
+        self.life.as_ref().map(AsFd::as_fd)
+    }
+
     /// Whether the command, or the process, has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         match &mut self.child {
@@ -254,6 +269,7 @@ mod tests {
             _asked: None,
             process: Process::running(pid),
             is_asked: false,
+            life: life_of(pid),
         };
         assert!(!started.has_ended());
         drop(child.stdin.take());

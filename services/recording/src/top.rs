@@ -245,7 +245,7 @@ pub fn watch(options: &WatchOptions, show: &mut dyn FnMut(&Top)) -> Result<Watch
         if over {
             break;
         }
-        sessions.wait(PASS_MS);
+        sessions.wait(PASS_MS, started.life());
     }
     notes.extend(sessions.memory_note());
     let stopped = options.stop.load(Ordering::Relaxed) || !started.has_ended();

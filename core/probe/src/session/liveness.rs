@@ -1,6 +1,9 @@
 //! Whether a thread of a traced process still exists.
 
+use super::service::SOCKET;
 use super::shared::{stack_start, start_time};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// When process `pid` began, in clock ticks since boot; `None` where it does not exist.
 #[must_use]
@@ -21,6 +24,33 @@ pub fn children(pid: u32) -> Vec<u32> {
     let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let lives = |pid: &u32| std::fs::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| !is_over(&stat));
     list.split_whitespace().filter_map(|word| word.parse().ok()).filter(lives).collect()
+}
+
+/// The living processes, begun after process `first`, whose environment sends them to the recorder at `socket`: what its
+/// command has started, recorded or not. One that is just becoming another program counts, too: it has no environment for a
+/// moment.
+#[must_use]
+pub fn sent_to(socket: &Path, first: u32) -> Vec<u32> {
+    let mut wanted = format!("{SOCKET}=").into_bytes();
+    wanted.extend_from_slice(socket.as_os_str().as_bytes());
+    let is_later = later_than(first);
+    let folder = std::fs::read_dir("/proc").into_iter().flatten();
+    let numbers = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let is_sent = |pid: &u32| match std::fs::read(format!("/proc/{pid}/environ")) {
+        // The kernel's own threads and those that have ended have no program.
+        Ok(environment) if environment.is_empty() => std::fs::read_link(format!("/proc/{pid}/exe")).is_ok(),
+        Ok(environment) => environment.split(|byte| *byte == 0).any(|variable| variable == wanted),
+        Err(_) => false,
+    };
+    numbers.filter(|pid| is_later(*pid)).filter(is_sent).collect()
+}
+
+/// Which numbers the kernel may have given after `first`: the greater ones, or any where it has begun anew since.
+fn later_than(first: u32) -> impl Fn(u32) -> bool {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let last = load.split_whitespace().last().and_then(|word| word.parse::<u32>().ok());
+    let began_anew = last.is_none_or(|last| last < first);
+    move |pid| pid > first || (began_anew && pid != first)
 }
 
 /// A process that is being traced, as its reader sees it.
@@ -163,6 +193,33 @@ mod tests {
         assert!(process.is_dead() && Process::running(child.id()).is_none());
         child.wait().expect("it has ended");
         assert!(process.is_dead() && Process::running(child.id()).is_none());
+    }
+
+    #[test]
+    fn processes_are_found_by_the_recorder_to_which_they_are_sent() {
+        let start = |socket: &str| {
+            let mut command = std::process::Command::new("sleep");
+            command.arg("100").env(SOCKET, socket).spawn().expect("sleep")
+        };
+        let mut all = [start("/none/a"), start("/none/ab"), start("/none/a")];
+        let ids = all.each_ref().map(std::process::Child::id);
+        let found = |first| {
+            // One of other tests may be becoming another program.
+            let found = sent_to(Path::new("/none/a"), first);
+            ids.map(|id| found.contains(&id))
+        };
+        // Where the numbers began anew meanwhile, all are looked at.
+        if ids[0] < ids[2] {
+            assert_eq!(found(ids[0]), [false, false, true]);
+        }
+        assert_eq!(found(1), [true, false, true]);
+        all[2].kill().expect("it runs");
+        all[2].wait().expect("it has ended");
+        assert_eq!(found(1), [true, false, false]);
+        for child in &mut all[..2] {
+            child.kill().expect("it runs");
+            child.wait().expect("it has ended");
+        }
     }
 
     #[test]

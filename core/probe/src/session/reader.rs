@@ -369,6 +369,16 @@ impl Reader {
         (count, self.read_to[..self.rings_used()].iter().copied().min().unwrap_or(now))
     }
 
+    /// Whether nothing is left in the buffers and no record in them is unfinished: where its process has ended, nothing more
+    /// will come.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        let rings = self.ring_controls().iter().zip(&self.taken).take(self.rings_used());
+        let mut are_taken = rings.map(|(control, taken)| control.head.load(Acquire) == *taken);
+        (self.overwrites || are_taken.all(|is_taken| is_taken))
+            && (0..2).all(|class| self.queue(class).written.load(Acquire) == self.read[class])
+    }
+
     /// Takes what is in the multi-writer buffers, and returns what belongs to threads that have `gone`.
     fn drain_queues(&mut self, gone: &[usize], mut sink: &mut impl FnMut(RawRecord<'_>)) -> u64 {
         let (mut count, mut emptied) = (0, true);

@@ -111,6 +111,8 @@ pub(super) struct Collector {
     /// Processes whose memory was given up.
     gone: usize,
     last_anchor_ns: u64,
+    /// Whether nobody was left who had connected, after the last round.
+    has_taken_all: bool,
 }
 
 impl Collector {
@@ -130,6 +132,7 @@ impl Collector {
             refused: None,
             gone: 0,
             last_anchor_ns: 0,
+            has_taken_all: false,
         }
     }
 
@@ -152,6 +155,11 @@ impl Collector {
     pub(super) fn running(&self) -> Vec<u32> {
         let runs = |traced: &&Traced| !traced.connection.reader.process().is_dead();
         self.traced.iter().filter(runs).map(|traced| traced.process).collect()
+    }
+
+    /// Whether every process that had connected before the last round was taken.
+    pub(super) fn has_taken_all(&self) -> bool {
+        self.has_taken_all
     }
 
     /// One round: new processes, new events; those that are old enough go to the analysis. Returns how many events came.
@@ -227,6 +235,7 @@ impl Collector {
     }
 
     fn accept(&mut self) {
+        self.has_taken_all = false;
         // The others come in the next round.
         for _ in 0..MOST_ACCEPTED {
             match self.listener.accept() {
@@ -245,10 +254,16 @@ impl Collector {
                         found_ended: 0,
                     });
                 }
-                Ok(None) => break,
+                Ok(None) => {
+                    self.has_taken_all = true;
+                    break;
+                }
                 Err(error) => {
                     self.refused.get_or_insert_with(|| error.to_string());
-                    break;
+                    // Who sent nothing holds nobody up who comes after.
+                    if !error.is_bad_input() {
+                        break;
+                    }
                 }
             }
         }

@@ -6,7 +6,7 @@ use crate::critical_sections::{NamedStudy, SectionOptions};
 use crate::losses::MOST_RINGS;
 use crate::preload;
 use horolog_probe::session::listen::{Asked, request};
-use horolog_probe::session::liveness::Process;
+use horolog_probe::session::liveness::{Process, sent_to};
 use horolog_probe::session::service::{OPTIONS, SOCKET};
 use horolog_probe::session::{Listener, Options};
 use horolog_sys::Error;
@@ -15,6 +15,7 @@ use horolog_sys::guardian::{Folder, Program, spawn};
 use horolog_sys::process::terminate;
 use horolog_sys::start_state;
 use horolog_time::Span;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +27,9 @@ const BUSY: u64 = 4_000;
 /// How long a program may take to end after it was asked, ns.
 const PATIENCE_NS: u64 = 5_000_000_000;
 /// How long after the program's end the sessions of processes are taken that it has started, ns.
-const GRACE_NS: u64 = 20_000_000;
+const GRACE_NS: u64 = 100_000_000;
+/// The socket in its folder.
+const SOCKET_NAME: &str = "locks";
 /// How long the last events of a process that goes on may take, ns.
 const LAST_NS: u64 = 50_000_000;
 /// How often the kernel's record is taken, ns.
@@ -106,7 +109,7 @@ pub struct Watched {
     /// Ends with a program that is killed while it watches.
     program: Option<Program>,
     /// Holds the socket.
-    _folder: Folder,
+    folder: Folder,
 }
 
 /// Starts `command` with the lock library; its rings are emptied by [`Watched::round`].
@@ -116,7 +119,7 @@ pub struct Watched {
 pub fn start(mut command: Command, options: &LiveOptions) -> Result<Watched, Error> {
     let preload = preload::variable(&[preload::find_library(preload::LOCKS_LIBRARY, None)?])?;
     let folder = Folder::for_socket()?;
-    let socket = folder.path().join("locks");
+    let socket = folder.path().join(SOCKET_NAME);
     let listener = Listener::bind_within(&socket, options.memory)?;
     command
         .env("LD_PRELOAD", preload)
@@ -146,7 +149,7 @@ pub fn start(mut command: Command, options: &LiveOptions) -> Result<Watched, Err
         kernel_ns: 0,
         is_busy: false,
         program: Some(program),
-        _folder: folder,
+        folder,
     })
 }
 
@@ -164,7 +167,7 @@ pub fn attach(process: u32, options: &LiveOptions) -> Result<Watched, Error> {
         futexes.follow(process);
     }
     let folder = Folder::for_socket()?;
-    let socket = folder.path().join("locks");
+    let socket = folder.path().join(SOCKET_NAME);
     let listener = Listener::bind_within(&socket, options.memory)?;
     let asked = request(process, &socket, &options.words(), EVENTS);
     // A process without the lock library has futexes all the same.
@@ -195,7 +198,7 @@ pub fn attach(process: u32, options: &LiveOptions) -> Result<Watched, Error> {
         kernel_ns: 0,
         is_busy: false,
         program: None,
-        _folder: folder,
+        folder,
     })
 }
 
@@ -221,6 +224,20 @@ impl Watched {
             futexes.round();
         }
         running
+    }
+
+    /// Whether something that the program has started runs, or has not handed its session over. Takes those that wait.
+    fn may_have_more(&mut self) -> bool {
+        // Before sessions are taken: who is not seen any more has handed over all that it has.
+        let sent = sent_to(&self.socket(), self.process);
+        self.round();
+        let Some(collector) = &self.collector else { return false };
+        let running = collector.running();
+        !running.is_empty() || !collector.has_taken_all() || sent.iter().any(|pid| !running.contains(pid))
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join(SOCKET_NAME)
     }
 
     /// One round a millisecond. `true` before `until_ns`.
@@ -306,12 +323,10 @@ impl Watched {
             program.leave();
         }
         // What it has started may still be on its way here, or just ending.
-        let ended_ns = monotonic_ns();
-        while self.round_until(ended_ns + GRACE_NS) {}
-        let some_run = |watched: &Watched| {
-            watched.collector.as_ref().is_some_and(|collector| !collector.running().is_empty())
-        };
-        while some_run(&self) && self.round_until(ended_ns + 5 * GRACE_NS) {}
+        if self.child.is_some() {
+            let until = monotonic_ns() + GRACE_NS;
+            while self.may_have_more() && self.round_until(until) {}
+        }
         let Some(collector) = self.collector.take() else {
             return Err(Error::unexpected("the watch", "it has ended before", ""));
         };
