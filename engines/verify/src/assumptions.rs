@@ -178,7 +178,8 @@ impl Verifier {
         self.report.apply(Check::Execution);
         if executed > wcet.saturating_add(self.model.execution) {
             let window = job_window(job);
-            let question = Question::Execution { executed, wcet, interrupted, arrived: arrival };
+            let (arrived, finished) = (arrival, false);
+            let question = Question::Execution { executed, wcet, interrupted, arrived, finished };
             self.ask(task, cpu, number, arrival, window, question);
         }
     }
@@ -291,7 +292,8 @@ impl Verifier {
         self.check_told(task, cpu, job, executed);
         let interrupted = job.interrupted;
         if executed > wcet.saturating_add(self.model.execution) {
-            let question = Question::Execution { executed, wcet, interrupted, arrived: job.arrival };
+            let (arrived, finished) = (job.arrival, true);
+            let question = Question::Execution { executed, wcet, interrupted, arrived, finished };
             let window = job_window(job);
             self.ask(task, cpu, job.number, self.now, window, question);
         }

@@ -2,6 +2,7 @@
 
 use crate::again::plan::Mark;
 use crate::judged::Reason;
+use crate::result::UnendedJob;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Where a pending job stands.
@@ -321,6 +322,8 @@ pub(crate) struct Tally {
     pub(crate) not_due: u64,
     pub(crate) response_max: Option<u64>,
     pub(crate) executed_max: Option<u64>,
+    /// The last job that had executed more than its wcet, and so much, and had not ended.
+    pub(crate) unended: Option<UnendedJob>,
     pub(crate) exceeded: u64,
     pub(crate) exceeded_by_model: u64,
     pub(crate) exceeded_by_disturbance: u64,

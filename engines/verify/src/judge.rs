@@ -12,7 +12,7 @@ use crate::judged::Reason;
 use crate::model::Stretches;
 use crate::processor::{Occupant, Processor, overlap};
 use crate::report::Found;
-use crate::result::{Check, Class, Evidence};
+use crate::result::{Check, Class, Evidence, UnendedJob};
 use crate::shadow::{DIVERGENCE, Stretch};
 use crate::verifier::Verifier;
 use horolog_model::Arrival;
@@ -28,6 +28,8 @@ pub(crate) enum Question {
         interrupted: u64,
         /// When the job arrived.
         arrived: u64,
+        /// Whether it had ended by then.
+        finished: bool,
     },
     /// A job had the processor for this much longer than it executed.
     Gap {
@@ -97,8 +99,8 @@ impl Verifier {
             }
             let candidate = *first;
             match candidate.question {
-                Question::Execution { executed, wcet, interrupted, arrived } => {
-                    self.judge_execution(candidate, (executed, wcet), interrupted, arrived);
+                Question::Execution { executed, wcet, interrupted, arrived, finished } => {
+                    self.judge_execution(candidate, (executed, wcet), interrupted, (arrived, finished));
                 }
                 Question::Gap { gap } => self.judge_gap(candidate, gap),
                 Question::Arrival { late, expected, done_at } => {
@@ -185,7 +187,8 @@ impl Verifier {
         let slack = self.part_slack(cpu, (job.arrival, self.now), job.switches);
         let slack = slack.saturating_add(self.loads_elsewhere(task, self.now.saturating_sub(job.arrival)));
         if executed > wcet.saturating_add(slack) && job.excesses.is_empty() {
-            let question = Question::Execution { executed, wcet, interrupted: 0, arrived: job.arrival };
+            let (interrupted, arrived) = (0, job.arrival);
+            let question = Question::Execution { executed, wcet, interrupted, arrived, finished: true };
             self.ask(task, cpu, job.number, job.arrival, job_window(&job), question);
         }
     }
@@ -195,7 +198,7 @@ impl Verifier {
         candidate: Candidate,
         (executed, wcet): (u64, u64),
         interrupted: u64,
-        arrived: u64,
+        (arrived, finished): (u64, bool),
     ) {
         let excess = executed - wcet;
         let stolen = self.cpus[candidate.cpu].stolen(candidate.from, candidate.to);
@@ -203,9 +206,10 @@ impl Verifier {
         let disturbed = !self.model.simulated && excess <= explained;
         let model = &self.model.tasks[candidate.task];
         let mut message = format!(
-            "{} job {} executed for {}, its wcet is {}",
+            "{} job {} {} {}, its wcet is {}",
             model.name,
             candidate.job,
+            if finished { "executed for" } else { "has not ended and executed for" },
             Span::from_ns(executed),
             Span::from_ns(wcet)
         );
@@ -235,6 +239,11 @@ impl Verifier {
         let evidence = evidence.collect();
         self.found(candidate, class, Check::Execution, (executed, wcet), evidence, message);
         if class == Class::ModelViolated {
+            if !finished {
+                let executed_ns = Span::from_ns(executed);
+                self.tasks[candidate.task].tally.unended =
+                    Some(UnendedJob { job: candidate.job, executed_ns });
+            }
             self.breach_of(
                 candidate.task,
                 (candidate.from, candidate.to),

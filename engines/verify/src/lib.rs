@@ -53,7 +53,7 @@ pub use error::VerifyError;
 pub use options::{Bound, Options, Tolerance};
 pub use result::{
     Check, CheckCount, Class, CostSeen, Evidence, Finding, FindingGroup, MissedJob, ProcessorVerification,
-    ServerVerification, TaskVerification, Unjudged, Verdict, Verification,
+    ServerVerification, TaskVerification, UnendedJob, Unjudged, Verdict, Verification,
 };
 pub use verifier::Verifier;
 

@@ -443,7 +443,7 @@ impl Verifier {
         let mut skipped = Job::released(record.job, record.value, self.now);
         skipped.legal_arrival = legal_arrival;
         let ran = Ran::of(task, &mut skipped, 0, self.now, NO_LIMIT);
-        let ran = Ran { is_skipped: true, ..ran.goes_on(&self.model.tasks[task], 0, 0) };
+        let ran = Ran { is_skipped: true, ..ran.goes_on(&self.model.tasks[task], (0, 0), false) };
         self.keep_ran(self.model.tasks[task].cpu, ran);
     }
 

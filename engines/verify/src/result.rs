@@ -352,6 +352,9 @@ pub struct TaskVerification {
     pub exceeded_by_disturbance: u64,
     /// Greatest execution time, as the processor's clock gives it.
     pub executed_ns_max: Option<Span>,
+    /// A job that had executed more than its wcet and had not ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unended_beyond_wcet: Option<UnendedJob>,
     /// Jobs that executed less than the bcet: no violation, but the bcet is wrong.
     pub below_bcet: u64,
     /// Greatest time that a less important job kept one of this task waiting; null where that is not held against anything: under EDF,
@@ -365,6 +368,15 @@ pub struct TaskVerification {
     pub releases_noticed: u64,
     /// Those of them that were noticed later than jitter, tick and the platform's release latency allow; of several in one stall the first.
     pub releases_late: u64,
+}
+
+/// A job that had not ended when the trace did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct UnendedJob {
+    /// Its number.
+    pub job: u64,
+    /// What it had executed by then.
+    pub executed_ns: Span,
 }
 
 /// The result of a verification.

@@ -742,10 +742,9 @@ impl Verifier {
             self.model.is_tree(model.cpu) && !self.is_soft(task) && model.bound.is_none()
         });
         let missed = |task: usize| {
-            let (name, tally) = (&self.model.tasks[task].name, &self.tasks[task].tally);
-            (tally.missed > 0).then(|| {
-                format!("{name} missed {} deadlines, and no test of a tree bounds its response", tally.missed)
-            })
+            let (name, missed) = (&self.model.tasks[task].name, self.tasks[task].tally.missed);
+            let missed = (missed > 0).then_some(missed)?;
+            Some(format!("{name} missed {missed} deadlines, and no test of a tree bounds its response"))
         };
         hard.filter_map(missed).collect()
     }
@@ -771,6 +770,7 @@ impl Verifier {
             exceeded_by_model: tally.exceeded_by_model,
             exceeded_by_disturbance: tally.exceeded_by_disturbance,
             executed_ns_max: tally.executed_max.map(Span::from_ns),
+            unended_beyond_wcet: tally.unended,
             below_bcet: tally.below_bcet,
             blocking_ns_max: model.blocking.map(|_| Span::from_ns(tally.blocking_max)),
             blocking_allowed_ns: model.blocking.map(Span::from_ns),

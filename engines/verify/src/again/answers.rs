@@ -4,6 +4,7 @@ use super::losses::Whole;
 use super::plan::{Amount, Conditions, Ran};
 use super::table::Ends;
 use super::{Again, Broken, Kept};
+use crate::job::State;
 use crate::result::Class;
 use crate::verifier::Verifier;
 use horolog_sched::Driver;
@@ -47,9 +48,11 @@ impl Verifier {
                 let mut pending = std::mem::take(&mut self.tasks[task].pending);
                 for job in &mut pending {
                     let last = self.limit_of(task, job.segment, job.points_missing);
+                    // Had it been done, its end would be on record, unless it is done at the very end; then its policy has not acted.
+                    let has_more = job.state != State::Running || job.demoted || job.cut_short;
                     let (segment, executed, before) = (job.segment, job.executed, job.executed_before);
                     let ran = Ran::of(task, job, executed, u64::MAX, last);
-                    let ran = ran.goes_on(&self.model.tasks[task], segment, executed - before);
+                    let ran = ran.goes_on(&self.model.tasks[task], (segment, executed - before), has_more);
                     if ran.is_beyond(self.model.tasks[task].wcet.saturating_add(self.model.execution))
                         && let Some(again) = &mut self.again[cpu]
                     {

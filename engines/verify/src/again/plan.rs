@@ -129,16 +129,22 @@ impl Ran {
         self.end < u64::MAX
     }
 
-    /// It would have gone on, `executed` being what it has executed of this segment. It has more to do: had it been done, its end would be
-    /// on record. More than that, and the way that it takes through its segments, are the model's longest.
-    pub(crate) fn goes_on(mut self, task: &TaskModel, segment: usize, executed: u64) -> Ran {
+    /// It would have gone on, `executed` being what it has executed of this segment. Where it `has_more` to do it executes at least one unit more. How
+    /// much, and the way that it takes through its segments, are the model's longest.
+    pub(crate) fn goes_on(
+        mut self,
+        task: &TaskModel,
+        (segment, executed): (usize, u64),
+        has_more: bool,
+    ) -> Ran {
+        let least = u64::from(has_more);
         let way = if self.last.has_points { Vec::new() } else { task.longest_way(segment) };
         let Some((&first, others)) = way.split_first() else {
-            self.rest = task.wcet.saturating_sub(self.executed).max(1);
+            self.rest = task.wcet.saturating_sub(self.executed).max(least);
             return self;
         };
         let wcet = |segment: usize| task.wcet_of(segment).unwrap_or(0);
-        self.rest = wcet(first).saturating_sub(executed).max(1);
+        self.rest = wcet(first).saturating_sub(executed).max(least);
         self.last = Limit { most: wcet(first), has_points: false };
         for &next in others {
             let segment = if task.acts { u32::try_from(next).unwrap_or(ANY_SEGMENT) } else { ANY_SEGMENT };

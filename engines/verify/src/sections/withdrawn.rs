@@ -10,6 +10,7 @@ pub(super) struct Withdrawn {
     place: usize,
     executed: u64,
     switches: u64,
+    since: u64,
 }
 
 impl Verifier {
@@ -26,7 +27,8 @@ impl Verifier {
         if let Some(job) = self.tasks[task].pending.front_mut() {
             (job.executed, job.interrupted) = so_far;
             let switches = job.switches;
-            self.resources.withdrawn[task] = Some(Withdrawn { place, executed: so_far.0, switches });
+            let (executed, since) = (so_far.0, self.now);
+            self.resources.withdrawn[task] = Some(Withdrawn { place, executed, switches, since });
         }
     }
 
@@ -45,9 +47,15 @@ impl Verifier {
         let Some(before) = self.resources.withdrawn[task] else { return false };
         let job = self.tasks[task].pending.front();
         let (executed, switches) = job.map_or((0, 0), |job| (job.executed, job.switches));
-        // What the kernel has taken to switch to it is on record as its execution.
-        let switching = switches.saturating_sub(before.switches).saturating_mul(self.model.context_switch);
-        let has_gone_on = executed > before.executed.saturating_add(switching);
+        let switches = switches.saturating_sub(before.switches);
+        let again = job.filter(|_| switches <= 1).map_or(before.since, |job| job.runs_from);
+        let cpu = self.model.tasks[task].cpu;
+        // What the switch to it took, with the timer interrupts and loads that came meanwhile, is on record as its execution.
+        let taken = match self.model.is_free_of_costs(cpu) {
+            true => 0,
+            false => self.part_slack(cpu, (again, self.now), switches),
+        };
+        let has_gone_on = executed > before.executed.saturating_add(taken);
         if before.place != place || self.model.simulated && has_gone_on {
             self.check_withdrawn(task, record.job);
             return before.place == place;

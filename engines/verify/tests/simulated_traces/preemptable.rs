@@ -113,3 +113,40 @@ fn a_place_that_was_kept_a_request_that_is_missing_and_a_second_one_are_found() 
     let all = found(&gone);
     assert!(all.iter().any(|it| it.contains("goes on without asking anew")), "{all:?}");
 }
+
+/// What the platform takes within the switch to a job delays its new request, and is no execution of it: the timer interrupt of a release, or a load.
+#[test]
+fn what_comes_within_the_switch_to_a_job_delays_its_request() {
+    let task = |name: &str, cpu: u32, priority: u32, offset: u32, wcet: u32, section: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"400 ns\"\noffset = \"{offset} ns\"\n\
+             wcet = \"{wcet} ns\"\n{section}"
+        )
+    };
+    let map = |from: u32, length: u32| {
+        format!("[[task.section]]\nresource = \"map\"\nfrom = \"{from} ns\"\nlength = \"{length} ns\"\n")
+    };
+    let (mut asked, load) =
+        (0, "[[interference]]\nname = \"card\"\ncpu = 0\nutilisation = 0.05\nperiod = \"20 ns\"\n");
+    for low in 54..=66 {
+        for (timer, load) in [("2 ns", ""), ("0 ns", load), ("2 ns", load)] {
+            let text = [
+                format!(
+                    "[system]\nname = \"costs\"\n[platform]\ncpus = 2\ncontext_switch = \"5 ns\"\ntimer_interrupt = \"{timer}\"\n\
+                     [[resource]]\nname = \"map\"\nprotocol = \"preemptable-fifo\"\n"
+                ),
+                task("high", 0, 9, 40, 10, ""),
+                task("spins", 0, 5, 0, 40, &map(20, 10)),
+                task("low", 0, 1, low, 10, ""),
+                task("holds", 1, 5, 0, 120, &map(10, 100)),
+                load.to_owned(),
+            ];
+            let system = read(&text.concat());
+            let records = simulated(&system, 0);
+            asked += records.iter().filter(|record| record.kind == Kind::Spin).count() - 1;
+            let result = verified(&system, &records);
+            assert_eq!((result.verdict, result.findings), (Verdict::Holds, vec![]), "{}", text.concat());
+        }
+    }
+    assert!(asked > 26, "{asked}");
+}

@@ -190,6 +190,8 @@ fn a_job_that_has_not_ended_may_not_execute_longer_than_its_wcet_either() {
         measured(&long(program), &[], &records)
     };
     edge(until, 2 * MS + 5 * US, of_job(ModelViolated, Check::Execution, "high", 0));
+    let unended = |executed: u64| until(executed).tasks[0].unended_beyond_wcet.map(|one| one.job);
+    assert_eq!((unended(2 * MS + 5 * US), unended(2 * MS + 5 * US + 1)), (None, Some(0)));
 }
 
 #[test]

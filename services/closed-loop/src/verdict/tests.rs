@@ -98,6 +98,7 @@ fn verification(system: &System) -> Verification {
         exceeded_by_model: 0,
         exceeded_by_disturbance: 0,
         executed_ns_max: None,
+        unended_beyond_wcet: None,
         below_bcet: 0,
         blocking_ns_max: None,
         blocking_allowed_ns: None,
@@ -279,6 +280,18 @@ fn each_class_has_its_answer() {
     assert_eq!(closing.text, "model violated by a: 7 of 100 jobs executed above wcet 1 ms (worst 1.42 ms)");
     let help = closing.help.clone().expect("a remedy");
     assert!(help.starts_with("raise wcet to 1.5 ms (b's bound becomes"), "{help}");
+    // A job that did not end may have gone on for ever: it is named, and no wcet is advised.
+    for (count, more) in [(1, ""), (7, "; 6 more executed above it")] {
+        let mut case = with_group(Class::ModelViolated, Check::Execution, count);
+        let unended = horolog_verify::UnendedJob { job: 9, executed_ns: Span::from_ns(2_000_000_000) };
+        case.found().tasks[0].unended_beyond_wcet = Some(unended);
+        let closing = case.answers(Yes, No, Yes, 1);
+        let said = format!(
+            "model violated by a: job 9 did not end: it had executed for 2 s, its wcet is 1 ms{more}"
+        );
+        assert_eq!(closing.text, said);
+        assert!(!closing.help.clone().unwrap_or_default().contains("wcet"), "{:?}", closing.help);
+    }
     assert!(!closing.may_be_retried());
     with_group(Class::BoundViolated, Check::Response, 1).answers(Yes, No, Yes, 1);
     with_group(Class::ScheduleDiffers, Check::Divergence, 1).answers(Yes, No, Yes, 1);

@@ -247,6 +247,19 @@ fn broken_group(
     if let (Check::Execution, Some(index)) = (group.check, task) {
         let wcet = evidence.system.tasks()[index].wcet;
         let worst = wcet.checked_add(group.worst_excess_ns).unwrap_or(wcet);
+        if let Some(unended) = found.tasks.get(index).and_then(|task| task.unended_beyond_wcet) {
+            // How long it would have gone on is not known: no wcet is advised.
+            let more = match group.count.saturating_sub(1) {
+                0 => String::new(),
+                more => format!("; {} more executed above it", grouped(more)),
+            };
+            let executed = beside(unended.executed_ns, wcet);
+            let what = format!(
+                "job {} did not end: it had executed for {executed}, its wcet is {wcet}{more}",
+                unended.job
+            );
+            return (what, look(evidence));
+        }
         // A job that has not ended has executed an unknown time.
         let done = found.tasks.get(index).map_or(jobs, |task| task.completed.max(group.count));
         let done = if done < jobs { format!("{} completed", grouped(done)) } else { grouped(jobs) };
