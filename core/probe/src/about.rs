@@ -307,7 +307,7 @@ fn quoted(piece: &[u8], wanted: usize) -> &[u8] {
     b""
 }
 
-/// The byte that stands behind a backslash in a text of C, and what follows it.
+/// The byte that an escape of C means, and what follows it.
 fn unescape(behind: &[u8]) -> (u8, &[u8]) {
     let digits = |from: &[u8], most: usize, base: u32| {
         let length = from.iter().take(most).take_while(|byte| char::from(**byte).is_digit(base)).count();

@@ -246,6 +246,18 @@ impl Value<'_> {
         }
     }
 
+    /// The 8-byte word, as a signed number; of a text its length in bytes.
+    #[must_use]
+    pub fn as_word(self) -> i64 {
+        match self {
+            Value::Bool(value) => i64::from(value),
+            Value::Unsigned(value) | Value::Address(value) => value.cast_signed(),
+            Value::Signed(value) => value,
+            Value::Float(value) => value.to_bits().cast_signed(),
+            Value::Text(value) => value.bytes().count() as i64,
+        }
+    }
+
     /// The nearest floating-point number, for statistics and plots; not a number, of a text.
     #[must_use]
     pub fn as_number(self) -> f64 {

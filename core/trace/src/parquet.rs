@@ -159,13 +159,7 @@ impl<W: Write + Send> Exporter<W> {
         let mut count = 0;
         for ((_, value), name) in event.arguments().zip(&met.arguments) {
             self.values.push(value.as_number());
-            self.words.push(match value {
-                Value::Bool(value) => i64::from(value),
-                Value::Unsigned(value) | Value::Address(value) => value.cast_signed(),
-                Value::Signed(value) => value,
-                Value::Float(value) => value.to_bits().cast_signed(),
-                Value::Text(value) => value.bytes().count() as i64,
-            });
+            self.words.push(value.as_word());
             self.texts.push(match value {
                 Value::Text(text) => ByteArray::from(text.to_string().as_str()),
                 _ => ByteArray::from(""),

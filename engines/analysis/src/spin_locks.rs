@@ -19,7 +19,7 @@
 //! its processor, the first of the queue executes somewhere. So the sum is the same, for a platform without costs; with costs nothing is known.
 //!
 //! A job that spins for a preemptable FIFO lock (decision 0027) loses its place where it is preempted, and asks anew once it has its processor again. Each request
-//! waits as above: of each other processor one stands in the queue, and those that leave it make it shorter. What requests that come to nothing take
+//! waits as above: of each other processor one is in the queue, and those that leave it make it shorter. What requests that come to nothing take
 //! is in [`crate::cpu_model::CpuModel::asked_anew`].
 //!
 //! Sources: `gai01` for waiting and sections that nothing preempts; for a spin priority

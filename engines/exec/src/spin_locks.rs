@@ -229,7 +229,7 @@ impl SpinLocks {
             return true;
         }
         if joined {
-            // Its agent came in between and has taken the word back; nobody knows of this hold.
+            // Its agent came in between and has taken the word back; no other job knows of this hold.
             self.leave(queue, number);
         } else {
             let _ = processor
@@ -267,7 +267,7 @@ impl SpinLocks {
         if !turns.withdraw(number) {
             return false;
         }
-        // It has no place, so nobody but itself may have changed the word meanwhile: taken it back, or not noticed yet.
+        // It has no place, so only the job itself may have changed the word meanwhile: taken it back, or not noticed yet.
         let _ = processor.asks.compare_exchange(asked, 0, Ordering::AcqRel, Ordering::Acquire);
         true
     }
@@ -289,7 +289,7 @@ impl SpinLocks {
         processor.asks.swap(0, Ordering::AcqRel) & MARKED != 0
     }
 
-    /// Whoever comes next has the lock, and its agent knows of it where it is preempted.
+    /// The job that comes next has the lock, and its agent knows of it where it is preempted.
     fn leave(&self, queue: &Queue, number: u64) {
         let mut next = queue.turns.leave(number);
         if next != 0 {

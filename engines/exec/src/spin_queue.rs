@@ -64,7 +64,7 @@ impl<W: Word> SpinQueue<W> {
         }
     }
 
-    /// Joins where nobody has the lock or waits for it, and has it then; whether it did.
+    /// Joins where no job has the lock or waits for it, and has it then; whether it did.
     #[inline]
     pub(crate) fn join_if_free(&self, who: u64) -> bool {
         self.word.replace(0, who)

@@ -144,14 +144,7 @@ fn simulated(case: &Case, end: u64) -> Vec<Event> {
 
 /// The published example: t3 on processor 0, the others on processor 1; t2 uses nothing.
 fn example(protocol: &'static str, spin: &str) -> Case {
-    let task = |cpu, priority, arrival, wcet, sections: &[(usize, u64, u64)]| Task {
-        cpu,
-        priority,
-        arrivals: vec![arrival],
-        wcet,
-        sections: sections.to_vec(),
-        reads: Vec::new(),
-    };
+    let task = preemptable::once;
     let tasks = vec![
         task(1, 1, 3, 6, &[(0, 0, 4)]),
         task(1, 2, 50, 1, &[(0, 0, 1)]),

@@ -13,7 +13,7 @@ use horolog_model::{Arrival, TaskInMode};
 use horolog_time::{Instant, Span};
 use horolog_trace::file::{Footer, Header};
 
-use horolog_trace::{Kind, LossCause, Record, exit_status};
+use horolog_trace::{Ending, Kind, LossCause, Record, exit_status};
 
 /// How many times [`crate::Tolerance::dispatch`] a thread may take to note that it was woken.
 const NOTED: u64 = 10;
@@ -27,6 +27,8 @@ pub(crate) struct Completeness {
     is_replay: bool,
     /// From when on no job was released any more in a run, where its foot tells.
     releases_end: Option<u64>,
+    /// Who ended the run before its time, where its foot tells.
+    ended_by: Option<String>,
     /// When records of jobs were lost last.
     lost_at: Option<u64>,
     /// The last record of a job.
@@ -50,6 +52,7 @@ impl Completeness {
             horizon,
             is_replay: header.machine.get("releases").is_some_and(|by| by == "pattern"),
             releases_end: None,
+            ended_by: None,
             lost_at: None,
             last: 0,
         }
@@ -67,6 +70,11 @@ impl Verifier {
     /// From when on no job of a run was released any more, as the foot of its trace tells.
     pub fn set_releases_end(&mut self, at: Instant) {
         self.completeness.releases_end = Some(at.as_ns());
+    }
+
+    /// Who ended the run before its time, as the foot of its trace tells: the model is not decided then.
+    pub fn set_ended_by(&mut self, ending: &Ending) {
+        self.completeness.ended_by = Some(ending.to_string());
     }
 
     /// Takes note of how far the record of jobs reaches, and of what is missing in it.
@@ -119,12 +127,11 @@ impl Verifier {
         for task in 0..self.tasks.len() {
             self.expect_arrivals(task, until, "the trace ends");
         }
-        if is_early && !is_replay {
-            let end = Span::from_ns(released_until.unwrap_or(0));
-            let horizon = match horizon.unwrap_or(0) {
-                u64::MAX => "a time without end".to_owned(),
-                horizon => Span::from_ns(horizon).to_string(),
-            };
+        if let Some(ending) = &self.completeness.ended_by {
+            self.unknown.push(format!("the run ended before its time: {ending}"));
+        } else if is_early && !is_replay {
+            let (end, horizon) =
+                (Span::from_ns(released_until.unwrap_or(0)), Span::from_ns(horizon.unwrap_or(0)));
             self.unknown.push(match self.model.simulated {
                 true => format!(
                     "the trace ends at {end}, and its head says that jobs are released until {horizon}: what came after is not in it"
@@ -359,6 +366,7 @@ mod tests {
         Footer {
             end: Instant::ZERO,
             releases_end: None,
+            ended_by: None,
             records,
             counts: Default::default(),
             losses: Losses::default(),

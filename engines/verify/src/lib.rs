@@ -95,8 +95,9 @@ pub fn verify<R: Read>(
             None => reason,
         }));
     }
-    if let Some(at) = reader.footer().filter(|_| damage.is_none()).and_then(|foot| foot.releases_end) {
-        verifier.set_releases_end(at);
+    if let Some(foot) = reader.footer().filter(|_| damage.is_none()) {
+        foot.releases_end.into_iter().for_each(|at| verifier.set_releases_end(at));
+        foot.ended_by.iter().for_each(|ending| verifier.set_ended_by(ending));
     }
     let end = reader.footer().map_or(0, |footer| footer.end.as_ns());
     Ok(verifier.finish(end, damage, notes))

@@ -670,11 +670,11 @@ impl Verifier {
     }
 
     fn notes(&self, notes: &mut Vec<String>, damage: Option<&Damage>) {
+        // Why something is not decided comes first.
+        notes.extend(self.unknown.iter().cloned());
         if self.lossy() {
-            notes.push(format!(
-                "{} records were lost: the verdict speaks only of what the trace shows",
-                self.losses.total()
-            ));
+            let lost = self.losses.total();
+            notes.push(format!("{lost} records were lost: the verdict speaks only of what the trace shows"));
         }
         if self.has_too_many_jobs {
             notes.push(
@@ -708,7 +708,7 @@ impl Verifier {
                 "{section}: verification does not follow it yet, so nothing of this trace was judged"
             ));
         }
-        notes.extend(self.unknown.iter().chain(&self.unjudged).cloned());
+        notes.extend(self.unjudged.iter().cloned());
         notes.extend(self.devices.unjudged());
         notes.extend(self.missed_in_trees());
         let promises_slack = self.servers.iter().any(ServerState::leaves_it_to_bounds);

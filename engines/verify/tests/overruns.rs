@@ -204,9 +204,9 @@ fn bounds_of(system: &System) -> Vec<Bound> {
     tasks.filter_map(bound).collect()
 }
 
-/// Nothing is lost and nothing disturbs: whatever comes late comes late through who executed for longer, and the schedule is the policy's.
+/// Nothing is lost and nothing disturbs: a job is late through those that executed for longer, and the schedule is the policy's.
 #[test]
-fn whoever_is_late_beside_overruns_is_late_through_them() {
+fn jobs_that_are_late_beside_overruns_are_late_through_them() {
     let draws = std::env::var("HOROLOG_DRAWS").ok().and_then(|draws| draws.parse().ok()).unwrap_or(1_500);
     let (mut judged, mut late) = (0, 0);
     for index in 0..draws {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::narrow::Narrow;
-use common::{Done, HOROLOG, done, inside, root};
+use common::{Done, HOROLOG, alone, done, inside, root};
 use horolog_trace::file::Reader;
 use std::collections::BTreeMap;
 use std::fs;
@@ -79,6 +79,7 @@ fn compiled(folder: &tempfile::TempDir, name: &str, text: &str) -> Option<String
 
 #[test]
 fn the_files_of_many_short_threads_have_the_names_of_their_own() {
+    let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
     let Some(program) = compiled(&folder, "short", SHORT_THREADS) else { return };
     // What `trace stats` says of all files of a recording together: the events by name, and those of each thread.
@@ -154,6 +155,7 @@ int main(int argc, char **argv)
 
 #[test]
 fn the_usual_buffers_keep_what_a_fast_program_writes() {
+    let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
     let Some(program) = compiled(&folder, "busy", BUSY_LOCKS) else { return };
     // A tenth of the memory limits all buffers: a smaller machine keeps less.
@@ -216,10 +218,11 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// A recording ends as soon as all that its command has started has ended, and not before: whoever is still on the way to the
+/// A recording ends as soon as all that its command has started has ended, and not before: a process that is still on the way to the
 /// recorder when the command ends is waited for.
 #[test]
 fn what_a_command_leaves_behind_loses_nothing() {
+    let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
     let Some(program) = compiled(&folder, "leave", LEAVE) else { return };
     let out = inside(&folder, "left.hrt");
@@ -241,6 +244,7 @@ fn what_a_command_leaves_behind_loses_nothing() {
 /// A program that the runtime does not reach and that runs when the command ends is named, however short the command was.
 #[test]
 fn what_is_not_reached_when_the_command_ends_is_named() {
+    let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
     let program = inside(&folder, "static");
     let text = "int main(void) { unsigned left = 1; while (left) left = sleep(left); return 0; }";
@@ -289,6 +293,7 @@ int main(int argc, char **argv)
 /// The defaults keep a burst that is far faster than the recorder reads: 13,700 events in 0.3 ms.
 #[test]
 fn a_burst_is_kept_with_the_default_buffers() {
+    let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
     let Some(program) = compiled(&folder, "bursts", BURSTS) else { return };
     let out = inside(&folder, "burst.hrt");
@@ -299,10 +304,11 @@ fn a_burst_is_kept_with_the_default_buffers() {
     println!("{}", recorded.err.trim());
 }
 
-/// Whoever connects to the recorder's socket and says nothing, be it one or more than the recorder keeps, holds nobody up: the
+/// Peers that connect to the recorder's socket and say nothing, be it one or more than the recorder keeps, hold up no other: the
 /// sessions of others are taken meanwhile, and read.
 #[test]
-fn silent_peers_hold_nobody_up() {
+fn silent_peers_hold_up_no_other() {
+    let _alone = alone();
     let folder = tempfile::tempdir().expect("a folder");
     let Some(program) = compiled(&folder, "leave", LEAVE) else { return };
     let out = inside(&folder, "silent.hrt");

@@ -136,7 +136,7 @@ class RecordBatch:
             yield Record(time, KINDS[kind], cpu, name, number, value, extra, *beside.get(row, nothing))
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
-        """The records as a struct array, for whoever knows Arrow's PyCapsule interface."""
+        """The records as a struct array, for libraries that know Arrow's PyCapsule interface."""
         return self._native.arrow()
 
 
@@ -190,7 +190,7 @@ class Trace:
         return records.damage()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
-        """The records as a stream of batches, for whoever knows Arrow's PyCapsule interface."""
+        """The records as a stream of batches, for libraries that know Arrow's PyCapsule interface."""
         return self._records(65_536).stream()
 
     def _records(self, rows: int) -> _engine.NativeRecords:

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// In columns of numbers that know no null: no task, no thread.
 pub(crate) const NONE: i32 = -1;
 
-/// What stands beside some records.
+/// What some records have beside their numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Context {
     pub(crate) row: usize,
@@ -32,12 +32,21 @@ pub(crate) struct Context {
 #[derive(Clone, Debug)]
 pub(crate) struct Happened {
     pub(crate) name: Arc<str>,
-    pub(crate) arguments: Vec<(String, Argument)>,
+    pub(crate) arguments: Vec<Argument>,
 }
 
-/// One of its arguments.
+/// One of its arguments: its name, its value, and what the columns of numbers have of it.
 #[derive(Clone, Debug)]
-pub(crate) enum Argument {
+pub(crate) struct Argument {
+    pub(crate) name: String,
+    pub(crate) value: Owned,
+    word: i64,
+    number: f64,
+}
+
+/// A [`Value`] of its own.
+#[derive(Clone, Debug)]
+pub(crate) enum Owned {
     Bool(bool),
     Unsigned(u64),
     Signed(i64),
@@ -46,14 +55,16 @@ pub(crate) enum Argument {
 }
 
 impl Argument {
-    fn of(value: Value<'_>) -> Argument {
-        match value {
-            Value::Bool(value) => Argument::Bool(value),
-            Value::Unsigned(value) | Value::Address(value) => Argument::Unsigned(value),
-            Value::Signed(value) => Argument::Signed(value),
-            Value::Float(value) => Argument::Float(value),
-            Value::Text(text) => Argument::Text(text.to_string()),
-        }
+    fn of(name: String, value: Value<'_>) -> Argument {
+        let (word, number) = (value.as_word(), value.as_number());
+        let value = match value {
+            Value::Bool(value) => Owned::Bool(value),
+            Value::Unsigned(value) | Value::Address(value) => Owned::Unsigned(value),
+            Value::Signed(value) => Owned::Signed(value),
+            Value::Float(value) => Owned::Float(value),
+            Value::Text(text) => Owned::Text(text.to_string()),
+        };
+        Argument { name, value, word, number }
     }
 }
 
@@ -142,7 +153,7 @@ impl Columns {
         self.extra.push(record.extra);
     }
 
-    /// Says what stands beside the record that was taken last: `threads` are those that it concerns.
+    /// Adds the threads that the record that was taken last concerns.
     pub(crate) fn beside(&mut self, kind: Kind, [first, second]: [Option<&Thread>; 2], names: &mut Names) {
         let is_switch = kind == Kind::KernelSwitch;
         let about = if is_switch { second } else { first };
@@ -161,14 +172,14 @@ impl Columns {
     pub(crate) fn user(&mut self, event: &UserEvent<'_>, names: &mut Names) {
         self.beside(Kind::User, [event.thread, None], names);
         let labels = (0..).map(|place| event.definition.label(place));
-        let arguments = labels.zip(event.arguments()).map(|(label, (_, value))| (label, Argument::of(value)));
+        let arguments = labels.zip(event.arguments()).map(|(label, (_, value))| Argument::of(label, value));
         let happened = Happened { name: names.of(event.name()), arguments: arguments.collect() };
         if let Some(context) = self.contexts.last_mut() {
             context.event = Some(happened);
         }
     }
 
-    /// The batch, and what stands beside its rows.
+    /// The batch, and the contexts of its rows.
     pub(crate) fn finish(
         self,
         schema: &SchemaRef,
@@ -267,17 +278,10 @@ fn lists(rows: usize, contexts: &[Context]) -> Result<[ArrayRef; 4], ArrowError>
     for context in contexts {
         let Some(event) = &context.event else { continue };
         (lengths[context.row], present[context.row]) = (event.arguments.len(), true);
-        for (name, argument) in &event.arguments {
-            let (word, value, text) = match argument {
-                Argument::Bool(value) => (i64::from(*value), f64::from(u8::from(*value)), ""),
-                Argument::Unsigned(value) => (value.cast_signed(), *value as f64, ""),
-                Argument::Signed(value) => (*value, *value as f64, ""),
-                Argument::Float(value) => (value.to_bits().cast_signed(), *value, ""),
-                Argument::Text(text) => (text.len() as i64, f64::NAN, text.as_str()),
-            };
-            words.append_value(word);
-            values.append_value(value);
-            texts.append_value(text);
+        for Argument { name, value, word, number } in &event.arguments {
+            words.append_value(*word);
+            values.append_value(*number);
+            texts.append_value(if let Owned::Text(text) = value { text } else { "" });
             names.append_value(name);
         }
     }

@@ -1,6 +1,6 @@
 //! Reading traces: heads, and records as batches of columns that cross by the buffer protocol and Arrow's C data interface.
 
-use crate::columns::{Argument, Columns, Context, Names, Words, places_of_kinds, schema};
+use crate::columns::{Columns, Context, Names, Owned, Words, places_of_kinds, schema};
 use crate::faults::{self, Fault};
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -182,13 +182,13 @@ impl NativeBatch {
         Ok(PyBytes::new(py, bytes))
     }
 
-    /// What stands beside records: row, thread, process, comm, prev_thread, next_thread, event, arguments.
+    /// Contexts of records: row, thread, process, comm, prev_thread, next_thread, event, arguments.
     fn contexts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let rows = self.contexts.iter().map(|one| {
             let event = one.event.as_ref();
             let arguments = match event {
                 Some(event) => {
-                    let each = event.arguments.iter().map(|(name, value)| pair(py, name, value));
+                    let each = event.arguments.iter().map(|one| pair(py, &one.name, &one.value));
                     Some(PyTuple::new(py, each.collect::<PyResult<Vec<_>>>()?)?)
                 }
                 None => None,
@@ -211,13 +211,13 @@ impl NativeBatch {
     }
 }
 
-fn pair<'py>(py: Python<'py>, name: &str, value: &Argument) -> PyResult<Bound<'py, PyTuple>> {
+fn pair<'py>(py: Python<'py>, name: &str, value: &Owned) -> PyResult<Bound<'py, PyTuple>> {
     match value {
-        Argument::Bool(value) => (name, value).into_pyobject(py),
-        Argument::Unsigned(value) => (name, value).into_pyobject(py),
-        Argument::Signed(value) => (name, value).into_pyobject(py),
-        Argument::Float(value) => (name, value).into_pyobject(py),
-        Argument::Text(value) => (name, value).into_pyobject(py),
+        Owned::Bool(value) => (name, value).into_pyobject(py),
+        Owned::Unsigned(value) => (name, value).into_pyobject(py),
+        Owned::Signed(value) => (name, value).into_pyobject(py),
+        Owned::Float(value) => (name, value).into_pyobject(py),
+        Owned::Text(value) => (name, value).into_pyobject(py),
     }
 }
 

@@ -8,7 +8,7 @@ use horolog_exec::{Dump, FlightRecorder};
 use horolog_sys::kernel_trace::KernelEvent;
 use horolog_time::{Instant, Span};
 use horolog_trace::file::Header;
-use horolog_trace::{Kind, Outcome, Record, Sink};
+use horolog_trace::{Ending, Kind, Outcome, Record, Sink};
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,7 +74,8 @@ pub(crate) struct Flight<'a> {
     cause: Option<Cause>,
     recorder: FlightRecorder<Entry>,
     head: Option<(Header, TaskThreads)>,
-    ended_early: bool,
+    /// Who ended the run before its time.
+    ended_by: Option<Ending>,
     dumps: u64,
     failed: Option<LoopError>,
 }
@@ -88,8 +89,8 @@ impl<'a> Flight<'a> {
     ) -> Result<Flight<'a>, LoopError> {
         std::fs::create_dir_all(folder).map_err(|error| LoopError::writing(folder, error))?;
         let recorder = FlightRecorder::new(CAPACITY, AFTER);
-        let (cause, head, failed) = (None, None, None);
-        Ok(Flight { folder, told, asked, cause, recorder, head, ended_early: false, dumps: 0, failed })
+        let (cause, head, ended_by, failed) = (None, None, None, None);
+        Ok(Flight { folder, told, asked, cause, recorder, head, ended_by, dumps: 0, failed })
     }
 
     fn keep(&mut self, entry: Entry, cause: Option<Cause>) {
@@ -123,14 +124,13 @@ impl<'a> Flight<'a> {
         let first = dump.entries.first().map_or(Instant::ZERO, time);
         let end = dump.entries.last().map_or(Instant::ZERO, time);
         let mut header = header.clone();
-        header.horizon = match self.ended_early {
-            // It was to go on: a reader must not take the end of the record for the end that was meant.
-            true if header.horizon.as_ns() > end.as_ns() => header.horizon,
-            true => Span::MAX,
-            false => Span::from_ns(end.as_ns()),
-        };
+        header.horizon = Span::from_ns(end.as_ns());
         let file = File::create(path).map_err(|error| LoopError::writing(path, error))?;
         let mut file = TraceFile::new(file, &header, threads.clone())?;
+        if let Some(ending) = &self.ended_by {
+            // A reader must not take the end of the record for the end that was meant.
+            file.writer.set_ended_by(ending.clone());
+        }
         if dump.dropped > 0 {
             // Readers then know that they see the middle of jobs.
             file.writer.lost(first, 0, 0, dump.dropped);
@@ -164,8 +164,8 @@ impl Target for Flight<'_> {
     }
 
     fn finish(mut self, _: Instant, outcome: &mut Outcome) -> Result<(), LoopError> {
+        self.ended_by.clone_from(&outcome.ended_by);
         if outcome.ended_by.is_some() {
-            self.ended_early = true;
             self.cause = self.cause.or(Some(Cause::End));
             self.recorder.ask();
         }

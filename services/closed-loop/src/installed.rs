@@ -121,7 +121,7 @@ mod tests {
         assert_eq!((found.status, found.output), (4, b"begun\nput back\n".to_vec()));
     }
 
-    /// What a kill of the caller does: the thread is gone, and nobody has set the flag.
+    /// What a kill of the caller does: the thread is gone, and the flag was not set.
     #[test]
     fn one_whose_caller_is_gone_is_asked_to_end() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -78,9 +78,10 @@ impl Target for WholeTrace {
             return Err(error);
         }
         let Some(mut open) = self.open else { return Ok(()) };
-        if outcome.ended_by.is_none() {
-            // Where user code ended the run, only the last records tell how far it came.
-            open.writer.set_releases_end(Instant::from_ns(outcome.horizon_ns.as_ns()));
+        match &outcome.ended_by {
+            // Only the last records tell how far it came.
+            Some(ending) => open.writer.set_ended_by(ending.clone()),
+            None => open.writer.set_releases_end(Instant::from_ns(outcome.horizon_ns.as_ns())),
         }
         let held = open.conversion.held_back();
         outcome.notes.extend(held.iter().map(|(cpu, held)| format!("cpu {cpu}: {held}")));
@@ -190,9 +191,9 @@ mod tests {
             trace.finish(Instant::from_ns(10), &mut outcome).expect("written");
             let mut reader = Reader::open(&path).expect("readable");
             let footer = reader.load_footer().expect("readable").expect("a foot");
-            (footer.releases_end.map(Instant::as_ns), footer.end.as_ns())
+            (footer.releases_end.map(Instant::as_ns), footer.ended_by.clone(), footer.end.as_ns())
         };
-        assert_eq!(told(None), (Some(7), 10));
+        assert_eq!(told(None), (Some(7), None, 10));
         let crash = horolog_trace::Ending {
             cause: horolog_trace::EndCause::Crash,
             task: None,
@@ -201,6 +202,6 @@ mod tests {
             what: String::new(),
             stack: Vec::new(),
         };
-        assert_eq!(told(Some(crash)), (None, 10));
+        assert_eq!(told(Some(crash.clone())), (None, Some(crash), 10));
     }
 }

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
-/// A session whose process has gone and left a record unfinished is read this much longer, so that whoever died inside an emission is proven dead.
+/// A session whose process has gone and left a record unfinished is read this much longer, so that a thread that died inside an emission is proven dead.
 const LINGER_NS: u64 = 100_000_000;
 
 /// How often it is looked whether a process has ended.
@@ -135,7 +135,7 @@ pub(crate) struct Sessions {
     strangers: BTreeSet<u32>,
     /// Those that had none twice.
     never_came: BTreeSet<u32>,
-    /// Whether nobody was left who had connected, after the last pass.
+    /// Whether every process that had connected was taken in the last pass.
     has_taken_all: bool,
 }
 
@@ -441,7 +441,7 @@ impl Sessions {
                     return;
                 }
                 Err(error) => {
-                    // Who sent nonsense, or nothing, holds nobody up who comes after. Another error would come again at once.
+                    // A process that sent nonsense, or nothing, does not hold up the next ones. Another error would come again at once.
                     let is_of_sender = error.is_bad_input();
                     self.refused.push(error.to_string());
                     if !is_of_sender {

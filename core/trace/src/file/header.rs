@@ -1,7 +1,7 @@
 //! The head and the foot of a trace file.
 
 use super::numbers::{Numbers, other_file};
-use crate::{EventDefinition, Kind, LossCause, escape};
+use crate::{Ending, EventDefinition, Kind, LossCause, escape};
 use horolog_model::{Companion, System};
 use horolog_time::{Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -216,6 +216,9 @@ pub struct Footer {
     /// it is not known: in older and other traces, and where user code ended the run.
     #[serde(rename = "releases_end_ns", default, skip_serializing_if = "Option::is_none")]
     pub releases_end: Option<Instant>,
+    /// Who ended a run before its time, and how; `None` where it went on to the end that was meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<Ending>,
     /// How many records there are.
     pub records: u64,
     /// How many of each kind, by [`Kind::name`].

@@ -6,7 +6,7 @@ use super::layout::{self, BLOCK_HEADER, BlockHeader};
 use super::names::Names;
 use super::user::{self, MAX_DEFINITION, MAX_TEXTS};
 use super::varint;
-use crate::{EventDefinition, Kind, LossCause, Record, Sink, TraceError};
+use crate::{Ending, EventDefinition, Kind, LossCause, Record, Sink, TraceError};
 use horolog_time::Instant;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -76,6 +76,7 @@ pub struct Writer<W: Write> {
     causes: [u64; LossCause::ALL.len() + 1],
     clock_error_ns: Option<u64>,
     releases_end: Option<Instant>,
+    ended_by: Option<Ending>,
     index: Vec<BlockPlace>,
     stride: u64,
     failed: Option<io::Error>,
@@ -129,6 +130,7 @@ impl<W: Write> Writer<W> {
             causes: [0; LossCause::ALL.len() + 1],
             clock_error_ns: header.clock_error_ns,
             releases_end: None,
+            ended_by: None,
             index: Vec::with_capacity(MAX_INDEX),
             stride: 1,
             failed: None,
@@ -236,6 +238,11 @@ impl<W: Write> Writer<W> {
     /// From when on no job was released any more: the foot will say it.
     pub fn set_releases_end(&mut self, at: Instant) {
         self.releases_end = Some(at);
+    }
+
+    /// Who ended the run before its time: the foot will say it.
+    pub fn set_ended_by(&mut self, ending: Ending) {
+        self.ended_by = Some(ending);
     }
 
     /// Writes an entry that is no record; it takes at most [`MAX_DEFINITION`] bytes.
@@ -347,6 +354,7 @@ impl<W: Write> Writer<W> {
         let footer = Footer {
             end,
             releases_end: self.releases_end,
+            ended_by: self.ended_by.take(),
             records: self.written,
             counts,
             losses: self.losses,

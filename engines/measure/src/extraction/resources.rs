@@ -9,10 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A lock that becomes a `[[resource]]`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SharedLock {
-    /// The resource's name.
+    /// The lock's name, which is the resource's.
     pub name: String,
-    /// The lock.
-    pub lock: String,
     /// The file's protocol.
     pub protocol: &'static str,
     /// One section of each task that takes it.
@@ -156,7 +154,7 @@ fn resource(
     for (&(place, _), section) in users.iter().zip(&sections) {
         taken[place] += section.length_ns;
     }
-    Ok(SharedLock { name: lock.to_owned(), lock: lock.to_owned(), protocol, sections })
+    Ok(SharedLock { name: lock.to_owned(), protocol, sections })
 }
 
 /// The protocol of the file that does what a lock does.

@@ -170,7 +170,7 @@ impl Printer {
             let Some(section) = resource.sections.iter().find(|section| section.task == task.name) else {
                 continue;
             };
-            let seen = task.locks.iter().find(|lock| lock.lock == resource.lock);
+            let seen = task.locks.iter().find(|lock| lock.lock == resource.name);
             if let Some(seen) = seen {
                 let slept = match seen.slept_max_ns {
                     0 => String::new(),

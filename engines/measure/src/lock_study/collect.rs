@@ -111,7 +111,7 @@ pub(super) struct Collector {
     /// Processes whose memory was given up.
     gone: usize,
     last_anchor_ns: u64,
-    /// Whether nobody was left who had connected, after the last round.
+    /// Whether every process that had connected was taken in the last round.
     has_taken_all: bool,
 }
 
@@ -260,7 +260,7 @@ impl Collector {
                 }
                 Err(error) => {
                     self.refused.get_or_insert_with(|| error.to_string());
-                    // Who sent nothing holds nobody up who comes after.
+                    // A process that sent nothing does not hold up the next ones.
                     if !error.is_bad_input() {
                         break;
                     }

@@ -29,7 +29,7 @@ pub struct Task {
     pub reads: Vec<usize>,
 }
 
-/// A file with so many processors and resources, each with this protocol; `more` stands before the tasks.
+/// A file with so many processors and resources, each with this protocol; `more` comes before the tasks.
 pub fn text(cpus: usize, resources: usize, protocol: &str, more: &str, tasks: &[Task]) -> String {
     let mut text = format!("[system]\nname = \"locks\"\n[platform]\ncpus = {cpus}\n");
     for resource in 0..resources {

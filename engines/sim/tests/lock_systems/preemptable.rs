@@ -10,6 +10,18 @@ struct Case {
     tasks: Vec<Task>,
 }
 
+/// A task with one job.
+pub(super) fn once(
+    cpu: usize,
+    priority: i64,
+    arrival: u64,
+    wcet: u64,
+    sections: &[(usize, u64, u64)],
+) -> Task {
+    let (arrivals, sections) = (vec![arrival], sections.to_vec());
+    Task { cpu, priority, arrivals, wcet, sections, reads: Vec::new() }
+}
+
 impl Case {
     fn text(&self) -> String {
         text(self.cpus, self.resources, "preemptable-fifo", "", &self.tasks)
@@ -35,7 +47,7 @@ fn by_units(case: &Case, end: u64) -> Vec<Event> {
     let mut requests = 0;
     let resource = |tasks: &[State], task: usize| case.tasks[task].sections[tasks[task].section].0;
     for now in 0..=end {
-        // A holder has its processor; whoever has asked first of those that wait is the next.
+        // A holder has its processor; of those that wait the one that asked first is the next.
         for task in running.iter().flatten().copied() {
             if !tasks[task].holds || case.tasks[task].sections[tasks[task].section].2 != tasks[task].executed
             {
@@ -140,14 +152,7 @@ fn who_is_preempted_while_it_spins_loses_its_place_as_a_loop_over_units_says() {
 /// Processor 0 holds in [0, 10). t1 asks at 2 and t3 of a third processor at 4. t2 has t1's processor in [5, 7), so t1 asks anew behind t3.
 #[test]
 fn who_asks_anew_comes_behind_those_that_have_come_meanwhile() {
-    let task = |cpu, priority, arrival, wcet, sections: &[(usize, u64, u64)]| Task {
-        cpu,
-        priority,
-        arrivals: vec![arrival],
-        wcet,
-        sections: sections.to_vec(),
-        reads: Vec::new(),
-    };
+    let task = once;
     let tasks = vec![
         task(0, 1, 0, 10, &[(0, 0, 10)]),
         task(1, 2, 2, 4, &[(0, 0, 3)]),

@@ -131,7 +131,7 @@ fn write(words: &ExtractArguments, proposal: &Proposal) -> Done {
         let users: Vec<&str> = resource.sections.iter().map(|section| &*section.task).collect();
         progress::say(format_args!(
             "{} is a mutex without priority inheritance, and {} share it: how long they wait for it has no bound",
-            resource.lock,
+            resource.name,
             users.join(", ")
         ));
     }

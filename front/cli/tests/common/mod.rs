@@ -67,9 +67,14 @@ impl From<Output> for Done {
 
 static ALONE: Mutex<()> = Mutex::new(());
 
+/// Until it is dropped no other test of this program that asks for it runs.
+pub fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// One real run at a time; `None`, said aloud, where SCHED_FIFO is not allowed or there is no CPU 1.
 pub fn real_time() -> Option<MutexGuard<'static, ()>> {
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let alone = alone();
     let doctor = done(["doctor", "--format", "json"]).json();
     let facts = doctor["facts"].as_array().expect("facts");
     let fact = facts.iter().find(|fact| fact["name"] == "sched-fifo").expect("the fact sched-fifo");
