@@ -18,6 +18,7 @@ const ORDER: [&[&str]; 5] = [
     ],
     &["horolog-closed-loop", "horolog-experiments", "horolog-recording", "horolog-daemon"],
     &[
+        "horolog-interchange",
         "horolog-sweep",
         "horolog-report",
         "horolog-reserve",

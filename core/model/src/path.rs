@@ -17,6 +17,17 @@ pub(crate) fn join(base: &str, name: &str) -> String {
     format!("{base}.{}", step(name))
 }
 
+/// The path of a key of an item, as messages write it: `task.control.wcet`; with an empty key that of the item itself.
+///
+/// ```
+/// assert_eq!(horolog_model::path_of("task", "a.b", "wcet"), "task.\"a.b\".wcet");
+/// ```
+#[must_use]
+pub fn of(section: &str, name: &str, key: &str) -> String {
+    let item = join(section, name);
+    if key.is_empty() { item } else { format!("{item}.{key}") }
+}
+
 /// The path of the item `name` in the list `base`: by its name where that says which one is meant, else by its
 /// place counted from 1, as in `task.#2`.
 #[must_use]

@@ -47,6 +47,24 @@ pub struct Source {
 }
 
 impl Source {
+    /// Of a text in another format: where the values lie that a system was made from, by section, name of the item, key (empty for the
+    /// item itself) and bytes. Places beyond the text are cut to it.
+    #[must_use]
+    pub fn of_text(
+        name: &str,
+        content: &str,
+        values: impl IntoIterator<Item = (&'static str, String, &'static str, Range<usize>)>,
+    ) -> Source {
+        let texts: Arc<[Text]> = Arc::from([Text { name: name.to_owned(), content: content.to_owned() }]);
+        let end = content.len();
+        let mut places = BTreeMap::new();
+        for (section, item, key, range) in values {
+            let range = range.start.min(end)..range.end.min(end).max(range.start.min(end));
+            places.insert(path::of(section, &item, key), Place { text: 0, range });
+        }
+        Source { texts, places, folder: None }
+    }
+
     /// The name that messages give the file.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use horolog_closed_loop::MachineChoice;
 use horolog_closed_loop::verdict::{Asked, Gate, Question};
 use horolog_experiments::WhenExhausted;
+use horolog_interchange::Format as Foreign;
 use horolog_time::Span;
 use std::path::PathBuf;
 
@@ -170,7 +171,47 @@ pub(crate) struct CheckArguments {
     #[arg(long)]
     pub(crate) expand: bool,
     #[command(flatten)]
+    pub(crate) convert: ConvertArguments,
+    #[command(flatten)]
     pub(crate) format: Formats,
+}
+
+/// Files of other tools.
+#[derive(Args, Debug)]
+pub(crate) struct ConvertArguments {
+    /// The files are in the format of another tool.
+    #[arg(long, value_name = "FORMAT", value_parser = foreign, conflicts_with = "overrides")]
+    pub(crate) from: Option<Foreign>,
+    /// Print the system in the format of another tool.
+    #[arg(long, value_name = "FORMAT", value_parser = written, conflicts_with = "expand")]
+    pub(crate) to: Option<Foreign>,
+    /// What one unit of time is in a format that has none of its own (np-csv, np-yaml, columns, mast, mast-xml).
+    #[arg(long, value_name = "DURATION", value_parser = unit, default_value = "1 ms")]
+    pub(crate) unit: Span,
+}
+
+fn foreign(text: &str) -> Result<Foreign, String> {
+    of_formats(text, &Foreign::ALL)
+}
+
+fn written(text: &str) -> Result<Foreign, String> {
+    let formats: Vec<Foreign> = Foreign::ALL.into_iter().filter(|format| format.is_written()).collect();
+    of_formats(text, &formats)
+}
+
+fn of_formats(text: &str, formats: &[Foreign]) -> Result<Foreign, String> {
+    formats.iter().copied().find(|format| format.word() == text).ok_or_else(|| {
+        let words: Vec<&str> = formats.iter().map(|format| format.word()).collect();
+        format!("give one of {}", words.join(", "))
+    })
+}
+
+fn unit(text: &str) -> Result<Span, String> {
+    match duration(text) {
+        Ok(unit) if unit.is_zero() => Err("give a unit above zero".to_owned()),
+        Ok(unit) => Ok(unit),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[derive(Args, Debug)]

@@ -3,8 +3,10 @@
 use crate::arguments::FileArguments;
 use crate::failure::Failure;
 use crate::progress;
+use horolog_interchange::Format as Foreign;
 use horolog_model::file;
 use horolog_model::{Diagnostics, Source, System};
+use horolog_time::Span;
 use serde::de::DeserializeOwned;
 use std::io::BufRead;
 use std::os::fd::AsRawFd;
@@ -45,6 +47,23 @@ pub(crate) fn read(words: &FileArguments) -> Result<(System, Source), Diagnostic
 /// The same for a verb that cannot go on without.
 pub(crate) fn system(words: &FileArguments) -> Result<(System, Source), Failure> {
     read(words).map_err(|found| Failure::diagnostics(found).in_file(&name(&words.file)))
+}
+
+/// Reads a file of another tool.
+pub(crate) fn foreign(
+    path: &Path,
+    format: Foreign,
+    unit: Span,
+) -> Result<horolog_interchange::Read, Failure> {
+    let name = name(path);
+    let text = if is_standard(path) {
+        std::io::read_to_string(std::io::stdin().lock())
+    } else {
+        file::read_text(path)
+    };
+    let text = text.map_err(|error| Failure::file("read", Path::new(&name), &error))?;
+    horolog_interchange::read(format, &text, &name, unit)
+        .map_err(|found| Failure::diagnostics(found).in_file(&name))
 }
 
 /// A trace on disk. One that comes through the standard input is kept in a file without a name, since it is read more than once.

@@ -129,6 +129,10 @@ pub(super) const PAGES: &[Page] = &[
                 "horolog check system.toml --set task.control.wcet='3 ms' --format json",
                 "The same with another worst case, for scripts.",
             ),
+            (
+                "horolog check --from simso experiment.xml > system.toml",
+                "Makes a system file of a simulation of SimSo.",
+            ),
         ],
         exit: &[(0, "The file is a system."), BAD],
         files: &[SYSTEM],
