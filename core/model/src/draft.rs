@@ -12,6 +12,8 @@ pub struct Draft {
     pub name: String,
     /// The scheduling policy.
     pub policy: Policy,
+    /// What the system does and the parts below do not say; with any of it nothing is proved.
+    pub unmodelled: Vec<String>,
     /// Where priorities come from (fixed priority only).
     pub priorities: PriorityAssignment,
     /// Processors and costs.

@@ -63,6 +63,7 @@ pub use graph_check::GraphError;
 pub use interference::Interference;
 pub use link::{Link, LinkKind, MAX_LINK_SIZE};
 pub use mode::{LeftOver, Mode, SecondRequest, ServerChange, TakesEffect, TaskChange, TaskInMode};
+pub use path::of as path_of;
 pub use platform::{CpuId, Cpus, LockCosts, Platform, PlatformCosts};
 pub use priority::{Priority, PriorityAssignment};
 pub use request::{Request, RequestKind, RequestMode};

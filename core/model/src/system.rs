@@ -125,6 +125,12 @@ impl System {
         self.parts.priorities
     }
 
+    /// What the system does and the model does not say; with any of it nothing is proved.
+    #[must_use]
+    pub fn unmodelled(&self) -> &[String] {
+        &self.parts.unmodelled
+    }
+
     /// Processors and costs.
     #[must_use]
     pub fn platform(&self) -> &Platform {
@@ -328,7 +334,7 @@ impl System {
     }
 
     /// Where the file says more than servers below the roots of single processors in one mode: a tree of schedulers, a
-    /// cluster, a mode, a device that works on several requests at once. A link is none: it changes nothing about who runs when.
+    /// cluster, a mode, a device that works on several requests at once, something that the model leaves out. A link is none: it changes nothing about who runs when.
     /// What does not know of these has to refuse, and to name this place. Sections that hold resources: [`System::first_held`].
     #[must_use]
     pub fn first_beyond_servers(&self) -> Option<String> {
@@ -344,11 +350,12 @@ impl System {
     /// As [`System::first_beyond_servers`], leaving clusters out.
     #[must_use]
     pub fn first_beyond_clusters(&self) -> Option<String> {
+        let unmodelled = || (!self.parts.unmodelled.is_empty()).then(|| "system.unmodelled".to_owned());
         let mode = || self.parts.modes.first().map(|it| format!("mode.{}", it.name));
         let has_slots = |device: &&Device| device.slots > 1;
         let slots =
             || self.parts.devices.iter().find(has_slots).map(|it| format!("device.{}.slots", it.name));
-        self.first_tree().or_else(mode).or_else(slots)
+        self.first_tree().or_else(mode).or_else(slots).or_else(unmodelled)
     }
 
     /// The first resource that a task holds in a section, as `resource.NAME`; one that no task locks changes nothing.

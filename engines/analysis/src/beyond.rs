@@ -16,6 +16,9 @@ pub(crate) const NO_TEST: &str = "none";
 
 /// Why there is no answer about any task; `None` where the tests know everything that the system says.
 pub(crate) fn why(system: &System) -> Option<String> {
+    if let Some(why) = unmodelled(system) {
+        return Some(why);
+    }
     match system.first_beyond_clusters() {
         Some(at) => Some(format!(
             "no test knows of `{at}`: trees of schedulers, modes and devices with several slots can be simulated and run, but not \
@@ -27,6 +30,16 @@ pub(crate) fn why(system: &System) -> Option<String> {
         }
         None => None,
     }
+}
+
+/// What the file itself says that it leaves out.
+pub(crate) fn unmodelled(system: &System) -> Option<String> {
+    let all = system.unmodelled();
+    let more = if all.len() > 1 { format!(" (and {} more)", all.len() - 1) } else { String::new() };
+    Some(format!(
+        "the file leaves something out, so nothing is proved (`system.unmodelled`): {}{more}",
+        all.first()?
+    ))
 }
 
 /// Why nothing is known of the tasks of one processor: the blocking of its sections has no bound here.
@@ -117,7 +130,9 @@ pub(crate) fn refuse(system: &System) -> Result<(), AnalysisError> {
     match system.first_beyond_servers() {
         Some(at) => {
             let why = match why(system) {
-                Some(_) if mixed_criticality::concerns(system) => of_their_own("tasks with `criticality`"),
+                Some(_) if mixed_criticality::concerns(system) && unmodelled(system).is_none() => {
+                    of_their_own("tasks with `criticality`")
+                }
                 Some(why) => why,
                 None => of_their_own("tasks of a cluster"),
             };

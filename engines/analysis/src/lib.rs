@@ -66,7 +66,9 @@ use horolog_time::Span;
 /// one whose times leave the range of the tests: every verdict is unknown then.
 pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisError> {
     let answer = match beyond::why(system) {
-        Some(_) if mixed_criticality::concerns(system) => mixed_criticality::analyze(system, options),
+        Some(_) if mixed_criticality::concerns(system) && beyond::unmodelled(system).is_none() => {
+            mixed_criticality::analyze(system, options)
+        }
         Some(why) => Ok(beyond::unknown(system, why)),
         None => analyze_known(system, options),
     };

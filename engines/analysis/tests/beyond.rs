@@ -65,6 +65,34 @@ fn options() -> Options {
     options
 }
 
+/// What a file says that it leaves out takes every proof away, whatever else it has.
+#[test]
+fn nothing_is_proved_of_a_file_that_leaves_something_out() {
+    let mixed = "system = { name = \"m\" }\n[criticality]\nscope = \"processor\"\nlow_jobs = \"drop\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\nwcet_high = \"2 ms\"\ncriticality = \"high\"\npriority = 2\n\
+                 [[task]]\nname = \"b\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\ncriticality = \"low\"\npriority = 1\n";
+    let mixed = file::read(mixed, "mixed.toml", &[]).unwrap_or_else(|error| panic!("{error}")).0;
+    for known in clusters_alone().into_iter().chain([flat(), mixed]) {
+        let mut draft = known.to_draft();
+        draft.unmodelled = vec!["a lock".to_owned(), "another one".to_owned()];
+        let system = System::new(draft).expect("valid");
+        let analysis = analyze(&system, &options()).expect("an answer, not an error");
+        assert_eq!(analysis.schedulable, Schedulable::Unknown);
+        assert!(
+            analysis.tasks.iter().all(|task| task.verdict == Verdict::Unknown && task.response.is_none())
+        );
+        assert!(analysis.notes[0].contains("a lock (and 1 more)"), "{:?}", analysis.notes);
+        assert!(certify(&system, &analysis, &options()).is_err());
+        for cpu in system.platform().cpus.iter() {
+            assert!(cpu_model::CpuModel::new(&system, cpu).is_err());
+        }
+        for id in system.task_ids() {
+            assert!(explain(&system, id, &options()).map_or(true, |it| it.response.is_none()));
+        }
+        let text = file::print(&system);
+        assert_eq!(file::read(&text, "printed", &[]).expect("it reads back").0, system);
+    }
+}
+
 #[test]
 fn the_flat_system_is_proved() {
     let analysis = analyze(&flat(), &options()).expect("within the assumptions");

@@ -534,6 +534,88 @@ fn what_the_file_cannot_say_of_a_lock_is_told() {
     }
 }
 
+/// A recursive mutex that its holder takes again begins no section of its own, and ends with the last unlock.
+#[test]
+fn a_lock_taken_again_by_its_holder_is_one_section() {
+    let again = [
+        (10, 200, 7, true),
+        (10, 300, 7, false),
+        (20, 300, 7, true),
+        (20, 300, 7, true),
+        (20, 400, 7, false),
+        (20, 800, 7, false),
+    ];
+    let (threads, events) = sharing(LockKind::Inheritance, &again);
+    let proposal = extract(&threads, &events);
+    assert_eq!(proposal.locks.left_out, []);
+    let found = &proposal.locks.resources[0];
+    let lengths: Vec<_> = found.sections.iter().map(|one| (one.from_ns, one.length_ns)).collect();
+    assert_eq!(lengths, [(0, 500_000), (0, 700_000)]);
+    let depths: Vec<u32> =
+        proposal.tasks.iter().flat_map(|(task, _)| &task.locks).map(|lock| lock.depth_max).collect();
+    assert_eq!(depths, [0, 0]);
+    let executed: Vec<_> =
+        proposal.tasks.iter().flat_map(|(task, _)| &task.locks).map(|it| it.executed_max_ns).collect();
+    assert_eq!(executed, [Some(500_000), Some(700_000)]);
+}
+
+/// What is shared and in no section makes the file say that it leaves something out.
+#[test]
+fn a_lock_that_is_waited_for_in_vain_is_told() {
+    let held = [(20, 1_000, 9, true), (20, 1_600, 9, false)];
+    let (threads, mut events) = sharing(LockKind::Inheritance, &held);
+    let refused = |events: &mut Vec<Event>, timed_out: Option<u64>| {
+        let place = events.partition_point(|event| event.time_ns <= MS + 700_000);
+        events.insert(
+            place,
+            Event { time_ns: MS + 700_000, kind: EventKind::LockRefused { tid: 10, timed_out } },
+        );
+    };
+    // A lock that is only tried is not waited for.
+    refused(&mut events, None);
+    let proposal = extract(&threads, &events);
+    assert_eq!(proposal.locks.left_out, []);
+    assert!(!proposal.to_toml().unwrap().contains("unmodelled"));
+    // One that it has itself is in its sections.
+    refused(&mut events, Some(7));
+    assert_eq!(extract(&threads, &events).locks.left_out, []);
+    refused(&mut events, Some(9));
+    let proposal = extract(&threads, &events);
+    let found = &proposal.locks.left_out[0];
+    assert_eq!((&*found.lock, found.tasks.len()), ("lock 9", 2));
+    let (system, _) = horolog_model::file::read(&proposal.to_toml().unwrap(), "proposal", &[]).unwrap();
+    assert_eq!(system.unmodelled().len(), 1);
+    assert!(
+        system.unmodelled()[0].starts_with("lock 9 is shared by work_er-1, work_er-2: "),
+        "{:?}",
+        system.unmodelled()
+    );
+}
+
+/// A wait for a lock is no end of a job, and asking for one that is free is none either.
+#[test]
+fn a_wait_for_a_lock_is_within_the_job() {
+    let jobs =
+        (0..30_u64).map(|k| job(Some(MS + k * 10 * MS), 0, MS + k * 10 * MS, MS, WaitKind::SleepUntil));
+    let threads = [Thread { tid: 10, jobs: jobs.collect() }];
+    let mut events = record(&threads);
+    let jobs = extract(&threads, &events).tasks[0].0.reading.jobs.len();
+    for k in 0..30_u64 {
+        for (after, kind) in [
+            (100_000, EventKind::LockAsked { tid: 10 }),
+            (101_000, EventKind::Lock { tid: 10, lock: 7, kind: LockKind::Plain, held: true }),
+            (150_000, EventKind::Lock { tid: 10, lock: 7, kind: LockKind::Plain, held: false }),
+        ] {
+            let time_ns = MS + k * 10 * MS + after;
+            let place = events.partition_point(|event| event.time_ns <= time_ns);
+            events.insert(place, Event { time_ns, kind });
+        }
+    }
+    let proposal = extract(&threads, &events);
+    let task = &proposal.tasks[0].0;
+    assert_eq!((task.reading.jobs.len(), task.execution.max_ns), (jobs, MS));
+}
+
 /// Of a thread that is no task nothing is bounded, and that is worst where nothing raises its priority.
 #[test]
 fn a_lock_shared_with_a_thread_that_is_no_task_is_told() {

@@ -28,7 +28,7 @@ pub(crate) struct Completeness {
     /// From when on no job was released any more in a run, where its foot tells.
     releases_end: Option<u64>,
     /// Who ended the run before its time, where its foot tells.
-    ended_by: Option<String>,
+    pub(crate) ended_by: Option<String>,
     /// When records of jobs were lost last.
     lost_at: Option<u64>,
     /// The last record of a job.

@@ -397,6 +397,9 @@ pub struct Verification {
     pub losses: Losses,
     /// Where the trace stopped being readable.
     pub damage: Option<Damage>,
+    /// Who ended the run before its time, in words, where the trace says so: what it would have come to is not known then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<String>,
     /// How many records were read.
     pub records: u64,
     /// How many findings of each class, listed or not.

@@ -213,9 +213,7 @@ impl Verifier {
         if time > self.now && !self.links.is_empty() {
             self.judge_latches(time);
         }
-        if time > self.now {
-            self.check_places(time);
-        }
+        self.check_places(time);
         self.now = self.now.max(time);
         if !self.decisions.is_empty() {
             self.replay_decisions(record);
@@ -530,9 +528,7 @@ impl Verifier {
     /// Closes the verification: recording ended at `end`.
     #[must_use]
     pub fn finish(mut self, end: u64, damage: Option<Damage>, mut notes: Vec<String>) -> Verification {
-        if end > self.now {
-            self.check_places(end);
-        }
+        self.check_places(end);
         self.now = self.now.max(end);
         for cpu in 0..self.cpus.len() {
             self.advance(cpu, self.now);
@@ -595,6 +591,7 @@ impl Verifier {
             complete: self.losses.total() == 0 && damage.is_none(),
             losses: self.losses,
             damage,
+            ended_by: self.completeness.ended_by,
             records: self.records,
             model_violated,
             bound_violated,

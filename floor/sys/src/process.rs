@@ -49,10 +49,19 @@ impl Attached {
             });
         }
         let (child, kept) = guardian::spawn(&mut prepared).map_err(|error| {
-            let of_program = [libc::ENOENT, libc::EACCES, libc::ENOEXEC, libc::ENOTDIR];
+            let of_program = [
+                libc::ENOENT,
+                libc::EACCES,
+                libc::ENOEXEC,
+                libc::ENOTDIR,
+                libc::E2BIG,
+                libc::ENAMETOOLONG,
+                libc::ELOOP,
+                libc::EISDIR,
+            ];
             if error.raw_os_error().is_some_and(|number| of_program.contains(&number)) {
                 let why = format!("`{program}` cannot be started: {error}");
-                return Error::bad_input("command", &why, "give the path of a program that may be executed");
+                return Error::bad_input("command", &why, "give the path of a program that may be executed, and no more arguments than the kernel takes");
             }
             Error::io(
                 format!("starting `{program}`"),

@@ -305,6 +305,16 @@ impl Checker {
 pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Finding> {
     let mut checker = Checker { findings: Vec::new(), suggestions: Suggestions::default() };
     checker.name(&draft.name, At::new("system", "name"));
+    for text in &draft.unmodelled {
+        if text.trim().is_empty() || text.chars().any(char::is_control) {
+            let at = At::new("system", "unmodelled");
+            checker.fail(
+                at,
+                "a text is empty or has a control character",
+                "say in words what the file leaves out",
+            );
+        }
+    }
     if draft.policy == Policy::Edf && draft.priorities != PriorityAssignment::Explicit {
         checker.fail_beside(
             "system.priorities",

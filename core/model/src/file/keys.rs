@@ -106,6 +106,12 @@ pub const SYSTEM: Section = Section {
             "every task gives its own priority",
             "Where priorities come from under fixed priorities; tasks give none then.",
         ),
+        key(
+            "unmodelled",
+            Kind::Texts,
+            "nothing",
+            "What the system does and the file does not say; with any of it nothing is proved.",
+        ),
     ],
 };
 

@@ -310,6 +310,7 @@ impl Reader {
         let (interferences, interference_paths) = keep(interferences, load_paths);
         let mut draft = Draft {
             name: system.name,
+            unmodelled: system.unmodelled,
             policy: Policy::default(),
             priorities: PriorityAssignment::default(),
             platform,

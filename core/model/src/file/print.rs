@@ -42,6 +42,9 @@ fn written(system: &System, is_expanded: bool) -> String {
     if let Some(word) = system.priorities().word() {
         out.line("priorities", &quoted(word));
     }
+    if !system.unmodelled().is_empty() {
+        out.line("unmodelled", &texts(system.unmodelled()));
+    }
     out.platform(system.platform());
     for id in system.task_ids() {
         out.task(system.task(id), system.cluster_of(id).is_none());

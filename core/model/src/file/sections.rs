@@ -14,6 +14,8 @@ pub(super) const UTILISATION_PLACES: u32 = 9;
 /// What `[system]` says.
 pub(super) struct SystemSection {
     pub(super) name: String,
+    /// What the file leaves out.
+    pub(super) unmodelled: Vec<String>,
     /// Policy and priorities; where one of them cannot be read, each that may be meant.
     pub(super) candidates: Vec<(Policy, PriorityAssignment)>,
     /// Whether all of it could be read.
@@ -30,7 +32,12 @@ const CANDIDATES: [(Policy, PriorityAssignment); 3] = [
 impl SystemSection {
     /// Of a file without one that can be read.
     pub(super) fn unknown() -> SystemSection {
-        SystemSection { name: "?".to_owned(), candidates: CANDIDATES.to_vec(), is_complete: false }
+        SystemSection {
+            name: "?".to_owned(),
+            unmodelled: Vec::new(),
+            candidates: CANDIDATES.to_vec(),
+            is_complete: false,
+        }
     }
 }
 
@@ -46,6 +53,7 @@ impl Reader {
         let priorities = table.get("priorities").and_then(|node| {
             self.word(node, "system.priorities", &PriorityAssignment::WORDS, PriorityAssignment::from_word)
         });
+        let unmodelled = table.get("unmodelled").and_then(|node| self.texts(node, "system.unmodelled"));
         let is_misnamed = |key: &str| self.misnamed.contains(&path::join("system", key));
         let is_open = |key: &str, is_read: bool| !is_read && (table.get(key).is_some() || is_misnamed(key));
         let policy_is_open = is_open("policy", policy.is_some());
@@ -60,7 +68,8 @@ impl Reader {
         } else {
             vec![given]
         };
-        SystemSection { name: name.unwrap_or_else(|| "?".to_owned()), candidates, is_complete }
+        let name = name.unwrap_or_else(|| "?".to_owned());
+        SystemSection { name, unmodelled: unmodelled.unwrap_or_default(), candidates, is_complete }
     }
 
     pub(super) fn platform(&mut self, node: &Node) -> Option<Platform> {

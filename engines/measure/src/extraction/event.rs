@@ -96,6 +96,18 @@ pub enum EventKind {
         /// Whether it holds it now.
         held: bool,
     },
+    /// A thread asks for a lock: until it holds it, or it is refused, a sleep is a wait for the lock.
+    LockAsked {
+        /// Which thread.
+        tid: u32,
+    },
+    /// A thread asked for a lock and does not have it.
+    LockRefused {
+        /// Which thread.
+        tid: u32,
+        /// Which lock, where it waited for it and its time was over.
+        timed_out: Option<u64>,
+    },
 }
 
 /// What a lock does about the priority of who holds it; of two uses the lesser one counts.

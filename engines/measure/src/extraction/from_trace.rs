@@ -189,6 +189,13 @@ pub fn from_reader<R: Read + Seek>(
             if let Some((address, kind, held)) = lock_of(user.name(), user.words) {
                 let lock = walk.lock(user.thread.and_then(|thread| thread.process), address);
                 walk.event(record.time.as_ns(), EventKind::Lock { tid, lock, kind, held });
+            } else if user.name() == "lock/acquire" {
+                walk.event(record.time.as_ns(), EventKind::LockAsked { tid });
+            } else if user.name() == "lock/refused" {
+                let process = user.thread.and_then(|thread| thread.process);
+                let was_late = user.words.get(3) == Some(&TIMED_OUT);
+                let timed_out = user.words.first().filter(|_| was_late).map(|&lock| walk.lock(process, lock));
+                walk.event(record.time.as_ns(), EventKind::LockRefused { tid, timed_out });
             }
             continue;
         }
@@ -216,6 +223,10 @@ pub fn from_reader<R: Read + Seek>(
             known.insert(thread.tid, Description { process, ..unknown(thread.tid, &thread.comm) });
         }
         walk.observer.retain(|tid| known.contains_key(&tid));
+        if traced {
+            // The recorder started the program, or reached it while it ran: then one activation fewer counts.
+            walk.observer.all_born();
+        }
         return finish(name, &walk.observer, (&known, &walk.lock_names()), observation, options);
     }
     let system =
@@ -273,6 +284,9 @@ fn lock_of(name: &str, words: &[u64]) -> Option<(u64, LockKind, bool)> {
     };
     Some((*words.first()?, kind, held))
 }
+
+/// The error of a lock that was not to be had in time: `ETIMEDOUT`.
+const TIMED_OUT: u64 = 110;
 
 /// Flags of the class of a lock (`docs/concepts/critical-sections.md`).
 const INHERITS: u64 = 0x400;

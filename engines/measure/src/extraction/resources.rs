@@ -79,7 +79,24 @@ pub(super) fn shared(
             }
         }
     }
+    let mut waiting: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (task, _) in tasks {
+        for lock in task.timed_out.iter().filter(|lock| task.locks.iter().all(|held| held.lock != **lock)) {
+            waiting.entry(lock).or_default().insert(&task.name);
+        }
+    }
     let mut locks = Locks::default();
+    for (lock, waiting) in &waiting {
+        let users = users.get(lock);
+        let holders =
+            users.iter().flat_map(|(users, _)| users).map(|(place, _)| tasks[*place].0.name.clone());
+        locks.left_out.push(LeftOut {
+            lock: (*lock).to_owned(),
+            tasks: waiting.iter().map(|name| (*name).to_owned()).chain(holders).collect(),
+            others: users.iter().flat_map(|(_, others)| others).map(|name| (*name).to_owned()).collect(),
+            why: "who waits for it never got it in time, and that wait is in no section".to_owned(),
+        });
+    }
     // What each task's sections take so far: they lie one behind the other.
     let mut taken = vec![0_u64; tasks.len()];
     for (lock, (users, others)) in users {
@@ -147,7 +164,10 @@ fn resource(
         let length_ns = options.with_margin(held.length_max_ns);
         let from_ns = taken[place];
         if from_ns.saturating_add(length_ns) > values.wcet {
-            return Err(format!("the longest sections of {} are together longer than its wcet", task.name));
+            return Err(format!(
+                "the longest sections of {} are together longer than its wcet (they may be of several jobs, or count time in which it was preempted)",
+                task.name
+            ));
         }
         sections.push(ProposedSection { task: task.name.clone(), from_ns, length_ns });
     }

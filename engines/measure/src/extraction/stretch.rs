@@ -1,7 +1,7 @@
 //! From events to stretches: what each thread does between two sleeps.
 
 use super::event::{Event, EventKind, Left, LockKind, WaitKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a thread did between two sleeps.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,6 +67,8 @@ pub struct Section {
     pub executed_ns: u64,
     /// How long it slept meanwhile.
     pub slept_ns: u64,
+    /// Whether both are known: no switch is missing.
+    pub is_whole: bool,
     /// What it needs at most: both, or for how long it was held where switches are missing.
     pub length_ns: u64,
     /// What the lock does about priorities.
@@ -128,6 +130,8 @@ struct Held {
     executed_ns: u64,
     slept_ns: u64,
     kind: LockKind,
+    /// How often it was taken again by its holder.
+    again: u32,
     /// The place of the stretch that it was taken in.
     stretch: usize,
     /// Whether the thread had a processor by the record.
@@ -151,6 +155,8 @@ pub struct Thread {
     pub stretches: Vec<Stretch>,
     /// Sections under locks.
     pub sections: Vec<Section>,
+    /// Locks that it waited for and did not get in time.
+    pub timed_out: BTreeSet<u64>,
     /// Time on each processor, ns.
     pub on_cpu_ns: BTreeMap<u32, u64>,
     /// Whether the record has seen it end.
@@ -210,6 +216,11 @@ impl Observer {
         self.threads.retain(|tid, _| wanted(*tid));
     }
 
+    /// All followed threads may have started while the record ran.
+    pub fn all_born(&mut self) {
+        self.threads.values_mut().for_each(|thread| thread.born = true);
+    }
+
     /// The followed threads, by id.
     pub fn threads(&self) -> impl Iterator<Item = &Thread> {
         self.threads.values()
@@ -238,6 +249,11 @@ impl Observer {
             EventKind::Lock { tid, lock, kind, held } => {
                 self.with(tid, |thread| thread.lock(now, (lock, kind), held));
             }
+            EventKind::LockAsked { tid } => self.with(tid, |thread| thread.enter_call(now, WaitKind::Futex)),
+            EventKind::LockRefused { tid, timed_out } => self.with(tid, |thread| {
+                thread.leave_lock_call();
+                thread.timed_out.extend(timed_out);
+            }),
         }
     }
 
@@ -298,6 +314,7 @@ impl Thread {
             tid,
             stretches: Vec::new(),
             sections: Vec::new(),
+            timed_out: BTreeSet::new(),
             on_cpu_ns: BTreeMap::new(),
             ended: false,
             born: false,
@@ -511,6 +528,11 @@ impl Thread {
         self.call = Some(InCall { wait, at_ns: now, executed_ns: executed.saturating_add(running) });
     }
 
+    /// Asking for a lock is over. Without a sleep it is no end of a job.
+    fn leave_lock_call(&mut self) {
+        self.call = self.call.take().filter(|call| call.wait != WaitKind::Futex);
+    }
+
     /// The call before returned without sleeping, if the thread has not slept since.
     fn mark_call(&mut self, expiry_ns: Option<u64>) {
         let Some(call) = self.call.take() else { return };
@@ -548,8 +570,15 @@ impl Thread {
         let is_known = matches!(self.state, State::Running { .. });
         let executed = self.executed_ns.saturating_add(running);
         if held {
+            self.leave_lock_call();
+            // A recursive mutex: the section goes on until it is given back as often.
+            if let Some(held) = self.held.iter_mut().find(|held| held.lock == lock) {
+                held.again = held.again.saturating_add(1);
+                return;
+            }
             self.held.push(Held {
                 lock,
+                again: 0,
                 since_ns: now,
                 executed_ns: executed,
                 slept_ns: self.slept_ns,
@@ -560,6 +589,10 @@ impl Thread {
             return;
         }
         let Some(at) = self.held.iter().rposition(|held| held.lock == lock) else { return };
+        if let Some(fewer) = self.held[at].again.checked_sub(1) {
+            self.held[at].again = fewer;
+            return;
+        }
         let before = self.held.remove(at);
         let held_ns = now.saturating_sub(before.since_ns);
         let during = self.stretches.get(before.stretch..).unwrap_or_default();
@@ -567,13 +600,14 @@ impl Thread {
         // Where switches are missing the sums may be too large or too small.
         let executed_ns = executed.saturating_sub(before.executed_ns).min(held_ns);
         let slept_ns = self.slept_ns.saturating_sub(before.slept_ns).min(held_ns - executed_ns);
-        let length_ns =
-            if before.is_known && is_known && is_whole { executed_ns + slept_ns } else { held_ns };
+        let is_whole = before.is_known && is_known && is_whole;
+        let length_ns = if is_whole { executed_ns + slept_ns } else { held_ns };
         self.sections.push(Section {
             lock,
             held_ns,
             executed_ns,
             slept_ns,
+            is_whole,
             length_ns,
             kind: before.kind,
             depth: u32::try_from(at).unwrap_or(u32::MAX),

@@ -208,8 +208,8 @@ pub struct LockUse {
     pub held: Distribution,
     /// What it does about priorities.
     pub kind: LockKind,
-    /// The most that the thread executed under it.
-    pub executed_max_ns: u64,
+    /// The most that the thread executed under it; `None` where switches are missing from every section.
+    pub executed_max_ns: Option<u64>,
     /// The most that it slept under it.
     pub slept_max_ns: u64,
     /// The most that it executed and slept under it; for how long it was held where switches are missing.
@@ -266,6 +266,8 @@ pub struct TaskProposal {
     pub preemptions: u64,
     /// Sections under locks.
     pub locks: Vec<LockUse>,
+    /// Locks that it waited for and did not get in time.
+    pub timed_out: Vec<String>,
     /// Observed curves.
     pub curve: Vec<CurveEntry>,
     /// How far it can be trusted.
@@ -307,6 +309,7 @@ pub(super) fn propose(
     let locks = locks(&thread.sections, lock_name);
     let counts = sleeps(&thread.stretches);
     let mut task = of_reading(description, reading, cpus, locks, &observer.stolen, drop_outliers)?;
+    task.timed_out = thread.timed_out.iter().map(|&lock| lock_name(lock)).collect();
     let kinds = &task.reading.separator.kinds;
     task.other_sleeps = counts.into_iter().filter(|(kind, _)| !kinds.contains(kind)).collect();
     Ok(task)
@@ -377,6 +380,7 @@ pub(super) fn of_reading(
         outliers: outlying.len() as u64,
         preemptions: used.iter().map(|job| u64::from(job.preemptions)).sum(),
         locks,
+        timed_out: Vec::new(),
         curve: curve(&reading.jobs),
         confidence,
         reasons,
@@ -468,7 +472,7 @@ pub(super) fn locks(sections: &[Section], lock_name: &dyn Fn(u64) -> String) -> 
             lock: lock_name(lock),
             held: Distribution::of(sections.iter().map(|section| section.held_ns).collect())?,
             kind: sections.iter().map(|section| section.kind).min()?,
-            executed_max_ns: sections.iter().map(|section| section.executed_ns).max()?,
+            executed_max_ns: sections.iter().filter(|it| it.is_whole).map(|it| it.executed_ns).max(),
             slept_max_ns: sections.iter().map(|section| section.slept_ns).max()?,
             length_max_ns: sections.iter().map(|section| section.length_ns).max()?,
             depth_max: sections.iter().map(|section| section.depth).max()?,

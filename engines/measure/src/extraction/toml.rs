@@ -52,6 +52,7 @@ impl Printer {
             self.comment("The record tells no priorities.");
             self.line("priorities = \"deadline-monotonic\"");
         }
+        self.unmodelled(proposal);
         self.line("");
         self.line("[platform]");
         let cpus: Vec<String> = super::load::cpus(&proposal.tasks).iter().map(u32::to_string).collect();
@@ -134,19 +135,25 @@ impl Printer {
         self.line(&format!("body = {{ spin = {} }}", duration(values.spin)));
     }
 
-    /// Shared locks, and those that the file cannot say.
-    fn resources(&mut self, proposal: &Proposal) {
-        for left_out in &proposal.locks.left_out {
-            self.line("");
-            let users = left_out.tasks.iter().chain(&left_out.others);
-            let users: Vec<String> = users.map(|user| user.escape_debug().to_string()).collect();
-            self.comment(&format!(
-                "{} is shared by {} and is not in this file: {}.",
-                left_out.lock.escape_debug(),
-                users.join(", "),
-                left_out.why
-            ));
+    /// Shared locks that the file cannot say: nothing is proved beside them.
+    fn unmodelled(&mut self, proposal: &Proposal) {
+        if proposal.locks.left_out.is_empty() {
+            return;
         }
+        self.comment("Shared locks that the file cannot say: nothing is proved. Take out a line whose lock does not matter.");
+        self.line("unmodelled = [");
+        for left_out in &proposal.locks.left_out {
+            let users = left_out.tasks.iter().chain(&left_out.others);
+            let users: Vec<&str> = users.map(|user| &**user).collect();
+            let words = format!("{} is shared by {}: {}", left_out.lock, users.join(", "), left_out.why);
+            let words: String = words.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+            self.line(&format!("  {},", quoted(&words)));
+        }
+        self.line("]");
+    }
+
+    /// Shared locks.
+    fn resources(&mut self, proposal: &Proposal) {
         for resource in &proposal.locks.resources {
             self.line("");
             self.line("[[resource]]");
@@ -447,14 +454,17 @@ impl Printer {
             ));
         }
         for lock in &task.locks {
+            let executed = lock.executed_max_ns.map_or_else(
+                || "an unknown time (switches are missing)".to_owned(),
+                |most| format!("at most {}", text(most)),
+            );
             self.comment(&format!(
-                "Critical sections under {}, {}: {}, held p50 {}, max {}, executed at most {} under it, nested at most {} deep.",
+                "Critical sections under {}, {}: {}, held p50 {}, max {}, executed {executed} under it, nested at most {} deep.",
                 lock.lock.escape_debug(),
                 lock.kind.describe(),
                 lock.held.count,
                 text(lock.held.p50_ns),
                 text(lock.held.max_ns),
-                text(lock.executed_max_ns),
                 lock.depth_max
             ));
         }

@@ -158,8 +158,8 @@ fn deadlines(evidence: &Evidence<'_>, has_missed: bool, is_covered: Answer) -> O
         return (!matches!(evidence.ended, Ended::Whole | Ended::NotRun)).then_some(Answer::Undecided);
     }
     let is_readable = evidence.verified.is_none_or(|found| {
-        // What does not show the jobs shows no deadline that was met.
-        found.damage.is_none() && found.records > 0
+        // What does not show the jobs shows no deadline that was met, and neither does a run that was ended.
+        found.damage.is_none() && found.records > 0 && found.ended_by.is_none()
     });
     let is_whole = matches!(evidence.ended, Ended::Whole | Ended::NotRun);
     Some(if is_whole && is_readable { is_covered } else { Answer::Undecided })

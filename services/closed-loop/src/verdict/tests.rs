@@ -114,6 +114,7 @@ fn verification(system: &System) -> Verification {
         complete: true,
         losses: horolog_trace::file::Losses::default(),
         damage: None,
+        ended_by: None,
         records: 1_000,
         model_violated: 0,
         bound_violated: 0,
@@ -195,6 +196,22 @@ fn nothing_on_record_is_no_yes() {
     case.asked = Asked::of(&[Question::Deadlines]);
     let closing = case.closing();
     assert_eq!((closing.deadlines, closing.exit), (None, 4));
+}
+
+/// The run itself says that its code ended it, and what its trace shows up to there decides nothing.
+#[test]
+fn a_trace_of_a_run_that_was_ended_decides_nothing() {
+    let mut case = Case::new();
+    case.outcome = None;
+    case.asked = Asked::of(&[Question::Deadlines]);
+    assert_eq!(case.closing().exit, 0);
+    case.found().ended_by = Some("task a, job 3: it called exit".to_owned());
+    let closing = case.closing();
+    assert_eq!((closing.deadlines, closing.exit), (Some(Undecided), 4));
+    assert_eq!(closing.text, "the run ended before its time: task a, job 3: it called exit");
+    // A miss on record stays one.
+    case.found().tasks[0].missed = 1;
+    assert_eq!(case.closing().exit, 1);
 }
 
 #[test]

@@ -453,6 +453,9 @@ fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said 
     if let (true, Ended::Killed(what)) = (of_run, &evidence.ended) {
         return Said::new(format!("the run ended before its time: {what}"), "run it again".to_owned());
     }
+    if of_run && let Some(what) = evidence.verified.and_then(|found| found.ended_by.as_ref()) {
+        return Said::new(format!("the run ended before its time: {what}"), "run it again".to_owned());
+    }
     if of_run && let Some(said) = trace_decides_nothing(evidence) {
         return said;
     }
