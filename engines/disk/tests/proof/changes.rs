@@ -11,13 +11,13 @@ fn a_change_breaks_no_promise_and_takes_effect() {
         let mut random = Random::of_item(17, seed);
         let policy = if seed % 4 < 2 { Policy::JustInTime } else { Policy::Edf };
         let longest_ns = random.between(1, 4);
-        let mut broker = Broker::new(Settings { policy, chunk: 1, longest_ns }).unwrap();
+        let mut broker = Broker::new(Settings { policy, chunk: 1, longest_ns }).expect("settings");
         let (mut ids, mut now) = (Vec::<ReserveId>::new(), 0_u64);
         let ask = |broker: &mut Broker, random: &mut Random, ids: &[ReserveId], at_ns: u64| {
             let reserve = (random.below(3) > 0 && !ids.is_empty())
                 .then(|| ids[random.below(ids.len() as u64) as usize]);
             let (offset, bytes) = (random.below(30), random.between(1, 4));
-            broker.submit(&Request { at_ns, tag: 0, reserve, offset, bytes }).unwrap();
+            broker.submit(&Request { at_ns, tag: 0, reserve, offset, bytes }).expect("taken");
         };
         for _ in 0..150 {
             match random.below(8) {
@@ -86,11 +86,14 @@ fn a_sharper_rule_would_break_one() {
         deadline_ns,
         start_ns: 0,
     };
-    let mut broker = Broker::new(Settings { policy: Policy::Edf, chunk: 1, longest_ns: 1 }).unwrap();
-    let slow = broker.create(reserve(20, 100, 100), 0).unwrap();
-    let leaving = broker.create(reserve(24, 48, 48), 0).unwrap();
+    let mut broker =
+        Broker::new(Settings { policy: Policy::Edf, chunk: 1, longest_ns: 1 }).expect("settings");
+    let slow = broker.create(reserve(20, 100, 100), 0).expect("admitted");
+    let leaving = broker.create(reserve(24, 48, 48), 0).expect("admitted");
     for reserve in [slow, leaving] {
-        broker.submit(&Request { at_ns: 0, tag: 0, reserve: Some(reserve), offset: 0, bytes: 1 }).unwrap();
+        broker
+            .submit(&Request { at_ns: 0, tag: 0, reserve: Some(reserve), offset: 0, bytes: 1 })
+            .expect("taken");
     }
     let Next::Issue(first) = broker.next(0) else { panic!("there is work") };
     assert_eq!(first.reserve, Some(leaving));
@@ -106,7 +109,8 @@ fn a_sharper_rule_would_break_one() {
 
 #[test]
 fn a_change_takes_effect_beside_clients_that_never_pause() {
-    let mut broker = Broker::new(Settings { policy: Policy::JustInTime, chunk: 1, longest_ns: 1 }).unwrap();
+    let mut broker =
+        Broker::new(Settings { policy: Policy::JustInTime, chunk: 1, longest_ns: 1 }).expect("settings");
     let reserve = |period_ns| horolog_disk::Reserve {
         operations: 1,
         longest_ns: 1,
@@ -114,18 +118,20 @@ fn a_change_takes_effect_beside_clients_that_never_pause() {
         deadline_ns: period_ns,
         start_ns: 0,
     };
-    let greedy = broker.create(reserve(10), 0).unwrap();
+    let greedy = broker.create(reserve(10), 0).expect("admitted");
     // The head meets best effort first, so just in time has each reserved operation end when the next one is released.
     for reserve in [None, Some(greedy)] {
         let offset = if reserve.is_none() { 0 } else { 5_000 };
-        broker.submit(&Request { at_ns: 0, tag: 0, reserve, offset, bytes: 1_000 }).unwrap();
+        broker.submit(&Request { at_ns: 0, tag: 0, reserve, offset, bytes: 1_000 }).expect("taken");
     }
     let mut joined = None;
     for now in 0..200 {
         let Next::Issue(_) = broker.next(now) else { panic!("there is work") };
         if now == 100 {
             let id = broker.create(reserve(50), now).unwrap();
-            broker.submit(&Request { at_ns: now, tag: 1, reserve: Some(id), offset: 0, bytes: 1 }).unwrap();
+            broker
+                .submit(&Request { at_ns: now, tag: 1, reserve: Some(id), offset: 0, bytes: 1 })
+                .expect("taken");
         }
         if let Some(finished) = broker.done(now + 1) {
             joined = Some((finished.tag, finished.promised_ns, finished.done_ns));

@@ -6,7 +6,7 @@ use horolog_draw::Random;
 
 /// Fact 11: pending A (10, deadline 40), B (15, deadline 60), three best-effort operations of 12 at 0, which the head meets first.
 fn ends(policy: Policy) -> Vec<(u64, u64)> {
-    let mut broker = Broker::new(Settings { policy, chunk: 1, longest_ns: 12 }).unwrap();
+    let mut broker = Broker::new(Settings { policy, chunk: 1, longest_ns: 12 }).expect("settings");
     let reserve = |longest_ns, deadline_ns| Reserve {
         operations: 1,
         longest_ns,
@@ -14,8 +14,8 @@ fn ends(policy: Policy) -> Vec<(u64, u64)> {
         deadline_ns,
         start_ns: 0,
     };
-    let a = broker.create(reserve(10, 40), 0).unwrap();
-    let b = broker.create(reserve(15, 60), 0).unwrap();
+    let a = broker.create(reserve(10, 40), 0).expect("admitted");
+    let b = broker.create(reserve(15, 60), 0).expect("admitted");
     let request = |tag, reserve, offset| Request { at_ns: 0, tag, reserve, offset, bytes: 1 };
     let mut load = vec![
         request(1, Some(a), 4),
@@ -39,10 +39,10 @@ fn fact_11_to_the_unit() {
 fn responses(policy: Policy, seed: u64) -> ([(u64, u64); 2], u64) {
     let mut random = Random::of_item(18, seed);
     let (reserves, longest_ns) = draw_admitted(&mut random);
-    let mut broker = Broker::new(Settings { policy, chunk: 1, longest_ns }).unwrap();
+    let mut broker = Broker::new(Settings { policy, chunk: 1, longest_ns }).expect("settings");
     let mut load = Vec::new();
     for one in &reserves {
-        let id = broker.create(*one, 0).unwrap();
+        let id = broker.create(*one, 0).expect("admitted");
         let mut at_ns = random.below(one.period_ns);
         while at_ns < 400 {
             let (offset, bytes) = (random.below(100), one.operations);

@@ -80,8 +80,8 @@ fn the_broker_schedules_as_a_loop_over_time_does_and_nothing_misses() {
         let requests = draw_requests(&mut random, &reserves);
         for policy in [Policy::Edf, Policy::JustInTime] {
             let settings = Settings { policy, chunk: 1, longest_ns: best_effort };
-            let mut broker = Broker::new(settings).unwrap();
-            let ids: Vec<_> = reserves.iter().map(|&one| broker.create(one, 0).unwrap()).collect();
+            let mut broker = Broker::new(settings).expect("settings");
+            let ids: Vec<_> = reserves.iter().map(|&one| broker.create(one, 0).expect("admitted")).collect();
             let of = |client: Option<usize>| client.map(|client| ids[client]);
             let mut load: Vec<Request> = requests
                 .iter()
