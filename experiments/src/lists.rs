@@ -44,7 +44,7 @@ pub(crate) const DRIVER_FRAMEWORK: &[Listed] = &[
     ),
     fact(3, "A task beside interrupts that nothing or NAPI throttles", "follows from section 7"),
     fact(4, "Interrupts that NAPI lets through while a more important job runs", "follows from section 7"),
-    fact(5, "Response times of a task with server threads below and above it", "section 8, figure 2"),
+    fact(5, "Response times of a task with server threads below and above it", "section 6, figure 2"),
     fact(
         6,
         "When a packet is delivered under three rules for the priority of the server",
