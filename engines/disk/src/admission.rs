@@ -7,6 +7,7 @@
 //! Sufficient, and exact but for one unit of time: an operation that blocks began a unit earlier at the latest. Source:
 //! `rajkumar02` for the reserves, `jeffay91` for the test. Offsets (`start_ns`) are not used: releases may come as late as they like.
 
+use horolog_time::Span;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -44,17 +45,26 @@ impl Reserve {
         }
         if self.deadline_ns > self.period_ns {
             return Some(format!(
-                "the deadline {} ns is beyond the period {} ns: use deadline <= period",
-                self.deadline_ns, self.period_ns
+                "the deadline {} is beyond the period {}: use deadline <= period",
+                Span::from_ns(self.deadline_ns),
+                Span::from_ns(self.period_ns)
             ));
         }
         (self.disk_time_ns() > u128::from(self.deadline_ns)).then(|| {
             format!(
-                "{} operations of up to {} ns do not go into the deadline {} ns: ask for less, or for a later deadline",
-                self.operations, self.longest_ns, self.deadline_ns
+                "{} of up to {} {} not go into the deadline {}: ask for less, or for a later deadline",
+                counted(self.operations),
+                Span::from_ns(self.longest_ns),
+                if self.operations == 1 { "does" } else { "do" },
+                Span::from_ns(self.deadline_ns)
             )
         })
     }
+}
+
+/// "1 operation", "2 operations".
+fn counted(operations: u64) -> String {
+    format!("{operations} operation{}", if operations == 1 { "" } else { "s" })
 }
 
 /// Why a set of reserves is not admitted.
@@ -105,7 +115,11 @@ impl fmt::Display for NoRoom {
             ),
             NoRoom::Late { deadline_ns, demand_ns, blocking_ns, excess_ns, .. } => write!(
                 f,
-                "{demand_ns} ns of operations and one of {blocking_ns} ns that may be in the way do not go into {deadline_ns} ns: {excess_ns} ns too much"
+                "{} of operations and one of {} that may be in the way do not go into {}: {} too much",
+                Span::from_ns(*demand_ns),
+                Span::from_ns(*blocking_ns),
+                Span::from_ns(*deadline_ns),
+                Span::from_ns(*excess_ns)
             ),
             NoRoom::Undecided { deadlines } => write!(
                 f,

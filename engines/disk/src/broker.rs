@@ -23,7 +23,8 @@ pub enum Policy {
 pub struct Settings {
     /// The order.
     pub policy: Policy,
-    /// The longest operation, bytes: longer requests are cut at multiples of it.
+    /// The longest operation, bytes: longer requests are cut, from their first byte on.
+    #[serde(rename = "chunk_bytes")]
     pub chunk: u64,
     /// β: the longest time of a best-effort operation, ns.
     pub longest_ns: u64,
@@ -253,7 +254,7 @@ impl Broker {
             return Err(SubmitError::Bad(why));
         };
         let chunk = self.settings.chunk;
-        let operations = end.div_ceil(chunk) - offset / chunk;
+        let operations = bytes.div_ceil(chunk);
         let waiting = (self.held + self.ready.len()) as u64;
         if waiting.saturating_add(operations) > MOST_WAITING as u64 {
             return Err(SubmitError::Full(MOST_WAITING));
@@ -269,10 +270,9 @@ impl Broker {
         };
         self.numbers += 1;
         let ticket = self.numbers;
-        let pieces = (offset / chunk..end.div_ceil(chunk)).map(|number| {
-            let (from, to) =
-                ((number * chunk).max(offset), number.saturating_add(1).saturating_mul(chunk).min(end));
-            Piece { ticket, offset: from, bytes: to - from }
+        let pieces = (0..operations).map(|number| {
+            let from = offset + number * chunk;
+            Piece { ticket, offset: from, bytes: chunk.min(end - from) }
         });
         match holder {
             Some(holder) => {

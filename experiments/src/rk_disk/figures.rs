@@ -37,12 +37,12 @@ fn throughput(history: &History, seconds: u64) -> f64 {
     history.served.len() as f64 * BLOCK as f64 / f64::from(1 << 20) / seconds as f64
 }
 
-fn percentile(sorted: &[u64], percent: f64) -> f64 {
+pub(super) fn percentile(sorted: &[u64], percent: f64) -> f64 {
     let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.max(1) - 1).map_or(f64::NAN, |&ns| ns as f64 / 1e6)
 }
 
-fn columns(first: &str, unit: &str) -> Vec<String> {
+pub(super) fn columns(first: &str, unit: &str) -> Vec<String> {
     let names = ["without reserves", "EDF", "just in time"];
     std::iter::once(first.to_owned()).chain(names.iter().map(|name| format!("{name}{unit}"))).collect()
 }

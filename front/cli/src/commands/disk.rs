@@ -213,7 +213,7 @@ fn read(words: &ReadDisk) -> Done {
         Some(path) => Some((path, File::create(path).map_err(|error| Failure::file("write", path, &error))?)),
         None => None,
     };
-    let places = disk.length().saturating_sub(bytes) / DIRECT_BLOCK + 1;
+    let places = (disk.length() / bytes.max(DIRECT_BLOCK)).max(1);
     let mut random = Random::new(words.reserve.as_deref().map_or(0, str::len) as u64);
     let (begun, mut times) = (Instant::now(), Vec::<Times>::new());
     for number in 0..words.count {
@@ -226,7 +226,7 @@ fn read(words: &ReadDisk) -> Done {
         }
         let offset = match words.offset {
             Some(offset) => offset.saturating_add(bytes.saturating_mul(number)),
-            None => random.below(places) * DIRECT_BLOCK,
+            None => random.below(places) * bytes,
         };
         times.push(disk.read(offset, &mut data).map_err(Failure::bad_input)?);
         if let Some((path, file)) = &mut output {
