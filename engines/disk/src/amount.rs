@@ -98,11 +98,11 @@ impl fmt::Display for AmountError {
         match self {
             AmountError::Form(text) => write!(
                 f,
-                "`{text}` is no amount: write \"64 KiB / 40 ms\", or \"64 KiB / 40 ms by 20 ms\" with a deadline"
+                "`{text}` is not an amount: write \"64 KiB / 40 ms\", or \"64 KiB / 40 ms by 20 ms\" with a deadline"
             ),
             AmountError::Quantity(text) => write!(
                 f,
-                "`{text}` is no amount of a disk: write bytes (\"64 KiB\", \"1 MiB\", \"512 B\"), \"4 blocks\", or time of the disk (\"5 ms\")"
+                "`{text}` is not an amount of a disk: write bytes (\"64 KiB\", \"1 MiB\", \"512 B\"), \"4 blocks\", or time of the disk (\"5 ms\")"
             ),
             AmountError::Duration(text, error) => write!(f, "`{text}`: {error}"),
             AmountError::Order(flaw) => f.write_str(flaw),
@@ -188,7 +188,7 @@ mod tests {
             "/ 1 s",
             "é / 1 s",
         ] {
-            assert!(text(wrong).contains("is no amount of a disk"), "{wrong}: {}", text(wrong));
+            assert!(text(wrong).contains("is not an amount of a disk"), "{wrong}: {}", text(wrong));
         }
         assert!(text("1 B / 40").starts_with("`40`: "));
         assert!(text("1 B / 10 ms by 11 ms").contains("deadline <= period"));

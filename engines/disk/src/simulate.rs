@@ -1,8 +1,7 @@
 //! The broker over a simulated disk.
 
 use crate::broker::{Broker, Finished, Next, Operation, Request};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 /// Who asks a simulated disk for something.
 pub trait Load {
@@ -52,35 +51,26 @@ pub fn simulate(
     device: &mut dyn FnMut(u64, &Operation) -> u64,
     until_ns: u64,
 ) -> History {
-    let mut to_come = BinaryHeap::new();
+    // By their time; of equals, the one that was added first.
+    let mut to_come = BTreeMap::new();
     let mut number = 0_u64;
-    let mut add =
-        |to_come: &mut BinaryHeap<Reverse<(u64, u64, Wrapped)>>, requests: Vec<Request>, now: u64| {
-            for request in requests {
-                number += 1;
-                let at_ns = request.at_ns.max(now);
-                to_come.push(Reverse((at_ns, number, Wrapped(Request { at_ns, ..request }))));
-            }
-        };
+    let mut add = |to_come: &mut BTreeMap<(u64, u64), Request>, requests: Vec<Request>, now: u64| {
+        for request in requests {
+            number += 1;
+            let at_ns = request.at_ns.max(now);
+            to_come.insert((at_ns, number), Request { at_ns, ..request });
+        }
+    };
     add(&mut to_come, load.first(), 0);
     let (mut now, mut history) = (0, History::default());
     while now < until_ns {
-        while let Some(Reverse((_, _, Wrapped(request)))) = to_come.peek().filter(|next| next.0.0 <= now) {
-            let _ = broker.submit(request);
-            to_come.pop();
-        }
-        let soonest = to_come.peek().map(|next| next.0.0);
+        tell(broker, &mut to_come, now);
+        let soonest = to_come.first_key_value().map(|(&(at_ns, _), _)| at_ns);
         match broker.next(now) {
             Next::Issue(operation) => {
                 let (begin_ns, end_ns) = (now, now.saturating_add(device(now, &operation).max(1)));
                 history.served.push(Served { operation, begin_ns, end_ns });
-                // Requests that come meanwhile are told with their own time.
-                while let Some(Reverse((_, _, Wrapped(request)))) =
-                    to_come.peek().filter(|next| next.0.0 <= end_ns)
-                {
-                    let _ = broker.submit(request);
-                    to_come.pop();
-                }
+                tell(broker, &mut to_come, end_ns);
                 now = end_ns;
                 if let Some(finished) = broker.done(now) {
                     history.finished.push(finished);
@@ -97,26 +87,9 @@ pub fn simulate(
     history
 }
 
-/// A request that the heap does not compare.
-#[derive(Clone, Copy, Debug)]
-struct Wrapped(Request);
-
-impl PartialEq for Wrapped {
-    fn eq(&self, _: &Wrapped) -> bool {
-        true
-    }
-}
-
-impl Eq for Wrapped {}
-
-impl PartialOrd for Wrapped {
-    fn partial_cmp(&self, other: &Wrapped) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Wrapped {
-    fn cmp(&self, _: &Wrapped) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
+/// Tells the broker what comes up to `now`, each with its own time.
+fn tell(broker: &mut Broker, to_come: &mut BTreeMap<(u64, u64), Request>, now: u64) {
+    while let Some(next) = to_come.first_entry().filter(|next| next.key().0 <= now) {
+        let _ = broker.submit(&next.remove());
     }
 }

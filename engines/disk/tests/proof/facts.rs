@@ -3,36 +3,59 @@
 use crate::{draw_admitted, sets};
 use horolog_disk::{Broker, Policy, Request, Reserve, Settings, simulate};
 use horolog_draw::Random;
+use serde::Deserialize;
 
-/// Fact 11: pending A (10, deadline 40), B (15, deadline 60), three best-effort operations of 12 at 0, which the head meets first.
-fn ends(policy: Policy) -> Vec<(u64, u64)> {
-    let mut broker = Broker::new(Settings { policy, chunk: 1, longest_ns: 12 }).expect("settings");
-    let reserve = |longest_ns, deadline_ns| Reserve {
-        operations: 1,
-        longest_ns,
-        period_ns: 1_000,
-        deadline_ns,
-        start_ns: 0,
-    };
-    let a = broker.create(reserve(10, 40), 0).expect("admitted");
-    let b = broker.create(reserve(15, 60), 0).expect("admitted");
-    let request = |tag, reserve, offset| Request { at_ns: 0, tag, reserve, offset, bytes: 1 };
-    let mut load = vec![
-        request(1, Some(a), 4),
-        request(2, Some(b), 5),
-        request(3, None, 1),
-        request(4, None, 2),
-        request(5, None, 3),
-    ];
-    let history = simulate(&mut broker, &mut load, &mut |_, operation| operation.longest_ns, 1_000);
-    // Which best-effort request is which says SCAN.
-    history.finished.iter().map(|one| (one.tag.min(3), one.done_ns)).collect()
+/// `golden/disk-just-in-time.toml`.
+#[derive(Deserialize)]
+struct Golden {
+    reserved: Vec<Pending>,
+    best_effort: Others,
+    policy: Vec<Ends>,
+}
+
+#[derive(Deserialize)]
+struct Pending {
+    length: u64,
+    deadline: u64,
+}
+
+#[derive(Deserialize)]
+struct Others {
+    length: u64,
+    operations: u64,
+}
+
+#[derive(Deserialize)]
+struct Ends {
+    name: Policy,
+    ends: Vec<u64>,
+    others: Vec<u64>,
 }
 
 #[test]
 fn fact_11_to_the_unit() {
-    assert_eq!(ends(Policy::Edf), [(1, 10), (2, 25), (3, 37), (3, 49), (3, 61)]);
-    assert_eq!(ends(Policy::JustInTime), [(3, 12), (3, 24), (1, 34), (2, 49), (3, 61)]);
+    let text = include_str!("../../../../golden/disk-just-in-time.toml");
+    let golden: Golden = toml::from_str(text).expect("a golden file");
+    assert_eq!(golden.policy.len(), 2);
+    for Ends { name: policy, ends, others } in golden.policy {
+        let longest_ns = golden.best_effort.length;
+        let mut broker = Broker::new(Settings { policy, chunk: 1, longest_ns }).expect("settings");
+        let number = golden.best_effort.operations;
+        let request = |tag, reserve, offset| Request { at_ns: 0, tag, reserve, offset, bytes: 1 };
+        let mut load: Vec<Request> = (0..number).map(|offset| request(99, None, offset)).collect();
+        for (tag, one) in golden.reserved.iter().enumerate() {
+            let (longest_ns, deadline_ns) = (one.length, one.deadline);
+            let reserve = Reserve { operations: 1, longest_ns, period_ns: 1_000, deadline_ns, start_ns: 0 };
+            let id = broker.create(reserve, 0).expect("admitted");
+            load.push(request(tag as u64, Some(id), number + tag as u64));
+        }
+        let history = simulate(&mut broker, &mut load, &mut |_, operation| operation.longest_ns, 1_000);
+        let of = |tag: u64| -> Vec<u64> {
+            history.finished.iter().filter(|one| one.tag == tag).map(|one| one.done_ns).collect()
+        };
+        let found: Vec<u64> = (0..ends.len() as u64).flat_map(of).collect();
+        assert_eq!((found, of(99)), (ends, others), "{policy:?}");
+    }
 }
 
 /// Sum and number of responses of reserved and of best-effort requests, and how many were late.

@@ -69,7 +69,6 @@ pub(crate) fn run(verb: &DiskVerb) -> Done {
 
 fn failed(error: DiskError) -> Failure {
     match error {
-        DiskError::NotAdmitted { .. } => Failure::says_no(error),
         DiskError::System(error) if error.is_not_permitted() => Failure::not_permitted(error),
         DiskError::Ended => Failure::undecided(format_args!("undecided: {error} (exit 4)")),
         error => Failure::bad_input(error),
@@ -92,14 +91,19 @@ fn serve(words: &ServeDisk) -> Done {
     let settings = Settings { policy, chunk: words.chunk, longest_ns };
     let mut reserves = Vec::new();
     for one in &words.reserves {
-        let reserve = one.amount.reserve(settings.chunk, settings.longest_ns);
-        let reserve = reserve.map_err(|error| {
-            Failure::says_no(format_args!("reserve `{}` is not admitted: {error}", one.name))
-        })?;
+        let reserve = match one.amount.reserve(settings.chunk, settings.longest_ns) {
+            Ok(reserve) => reserve,
+            Err(error) => {
+                return Ok(not_admitted(format_args!("reserve `{}` is not admitted: {error}", one.name)));
+            }
+        };
         reserves.push(Admitted { name: one.name.clone(), amount: one.amount.to_string(), reserve });
     }
     let named = reserves.iter().map(|one| Named { name: one.name.clone(), reserve: one.reserve }).collect();
-    let service = DiskService::start(device, settings, named, words.priority).map_err(failed)?;
+    let service = match DiskService::start(device, settings, named, words.priority) {
+        Err(error @ DiskError::NotAdmitted { .. }) => return Ok(not_admitted(error)),
+        started => started.map_err(failed)?,
+    };
     let uses = match words.socket.as_ref().filter(|_| !words.dry_run) {
         None => None,
         Some(socket) => {
@@ -118,6 +122,10 @@ fn serve(words: &ServeDisk) -> Done {
         Format::Table => print(&reserves, longest_ns, uses.as_deref()),
     }
     Ok(closing(reserves.len(), uses.as_deref()))
+}
+
+fn not_admitted(why: impl std::fmt::Display) -> Verdict {
+    Verdict::Line(format!("no: {why} (exit 1)"), 1)
 }
 
 /// Twice the longest of some operations.
