@@ -70,6 +70,9 @@ pub(crate) fn run(verb: &DiskVerb) -> Done {
 fn failed(error: DiskError) -> Failure {
     match error {
         DiskError::System(error) if error.is_not_permitted() => Failure::not_permitted(error),
+        DiskError::NoService(why) => Failure::not_permitted(format_args!(
+            "{why}\n  = help: `horolog reserve disk serve FILE --socket PATH` serves one"
+        )),
         DiskError::Ended => Failure::undecided(format_args!("undecided: {error} (exit 4)")),
         error => Failure::bad_input(error),
     }
@@ -210,11 +213,7 @@ fn closing(reserves: usize, uses: Option<&[Use]>) -> Verdict {
 
 fn read(words: &ReadDisk) -> Done {
     let stop = crate::commands::run::stop_on_interrupt()?;
-    let mut disk = DiskClient::connect(&words.socket, words.reserve.as_deref()).map_err(|error| {
-        Failure::not_permitted(format_args!(
-            "{error}\n  = help: `horolog reserve disk serve FILE --socket PATH` serves one"
-        ))
-    })?;
+    let mut disk = DiskClient::connect(&words.socket, words.reserve.as_deref()).map_err(failed)?;
     let bytes = words.bytes.unwrap_or(disk.chunk());
     let mut data = vec![0; bytes.min(LONGEST_REQUEST + DIRECT_BLOCK) as usize];
     let mut output = match &words.output {
@@ -236,7 +235,7 @@ fn read(words: &ReadDisk) -> Done {
             Some(offset) => offset.saturating_add(bytes.saturating_mul(number)),
             None => random.below(places) * bytes,
         };
-        times.push(disk.read(offset, &mut data).map_err(Failure::bad_input)?);
+        times.push(disk.read(offset, &mut data).map_err(failed)?);
         if let Some((path, file)) = &mut output {
             file.write_all(&data).map_err(|error| Failure::file("write", path, &error))?;
         }

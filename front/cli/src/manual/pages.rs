@@ -61,7 +61,7 @@ const DISK: Lines<u8> = &[
     (1, "A reserve is not admitted, or a request was done after what was promised."),
     BAD,
     (3, "No disk is served there, or this machine or user may not; the message says the remedy."),
-    (4, "Nothing was read."),
+    (4, "Nothing was read, or the service ended before its answer."),
 ];
 const DISK_SOCKET: (&str, &str) = ("disk.sock", "The socket at which a disk is served.");
 /// Of allocations.

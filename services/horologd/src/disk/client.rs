@@ -1,6 +1,8 @@
 //! The client's end of a disk that another process serves.
 
+use super::DiskError;
 use super::wire::{self, Ask, Hello, Kind, PROTOCOL, Reply, Welcome};
+use serde::de::DeserializeOwned;
 use std::io::{BufReader, Read as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -37,15 +39,17 @@ impl DiskClient {
     ///
     /// # Errors
     /// Where nobody listens, or no reserve has this name.
-    pub fn connect(path: &Path, reserve: Option<&str>) -> Result<DiskClient, String> {
-        let socket = UnixStream::connect(path)
-            .map_err(|error| format!("no disk is served at {}: {error}", path.display()))?;
+    pub fn connect(path: &Path, reserve: Option<&str>) -> Result<DiskClient, DiskError> {
+        let socket = UnixStream::connect(path).map_err(|error| {
+            DiskError::NoService(format!("no disk is served at {}: {error}", path.display()))
+        })?;
         let mut socket = BufReader::new(socket);
         let hello = Hello { protocol: PROTOCOL.to_owned(), reserve: reserve.map(str::to_owned) };
-        wire::write(socket.get_mut(), &hello, &[])?;
-        let welcome: Welcome = wire::read(&mut socket)?.ok_or("the service has closed the connection")?;
+        // A service that refuses says why and closes.
+        let _ = wire::write(socket.get_mut(), &hello, &[]);
+        let welcome: Welcome = next(&mut socket)?;
         match welcome.error {
-            Some(error) => Err(error),
+            Some(error) => Err(DiskError::BadInput(error)),
             None => Ok(DiskClient { socket, length: welcome.length_bytes, chunk: welcome.chunk_bytes }),
         }
     }
@@ -66,12 +70,12 @@ impl DiskClient {
     ///
     /// # Errors
     /// What the service says, or that it is gone.
-    pub fn read(&mut self, offset: u64, data: &mut [u8]) -> Result<Times, String> {
+    pub fn read(&mut self, offset: u64, data: &mut [u8]) -> Result<Times, DiskError> {
         let reply = self.ask(&Ask { kind: Kind::Read, offset, bytes: data.len() as u64 }, &[])?;
         if reply.bytes != data.len() as u64 {
-            return Err(format!("{} bytes came of {}", reply.bytes, data.len()));
+            return Err(DiskError::Failed(format!("{} bytes came of {}", reply.bytes, data.len())));
         }
-        self.socket.read_exact(data).map_err(|error| format!("the connection broke: {error}"))?;
+        self.socket.read_exact(data).map_err(|_| DiskError::Ended)?;
         Ok(times(&reply))
     }
 
@@ -79,19 +83,25 @@ impl DiskClient {
     ///
     /// # Errors
     /// As [`DiskClient::read`].
-    pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<Times, String> {
+    pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<Times, DiskError> {
         self.ask(&Ask { kind: Kind::Write, offset, bytes: data.len() as u64 }, data)
             .map(|reply| times(&reply))
     }
 
-    fn ask(&mut self, ask: &Ask, data: &[u8]) -> Result<Reply, String> {
-        wire::write(self.socket.get_mut(), ask, data)?;
-        let reply: Reply = wire::read(&mut self.socket)?.ok_or("the service has closed the connection")?;
+    fn ask(&mut self, ask: &Ask, data: &[u8]) -> Result<Reply, DiskError> {
+        // A service that refuses says why and closes, whatever else is on its way.
+        let _ = wire::write(self.socket.get_mut(), ask, data);
+        let reply: Reply = next(&mut self.socket)?;
         match reply.error {
-            Some(error) => Err(error),
+            Some(error) => Err(DiskError::BadInput(error)),
             None => Ok(reply),
         }
     }
+}
+
+/// The next line, which there must be.
+fn next<T: DeserializeOwned>(socket: &mut BufReader<UnixStream>) -> Result<T, DiskError> {
+    wire::read(socket).map_err(DiskError::Failed)?.ok_or(DiskError::Ended)
 }
 
 fn times(reply: &Reply) -> Times {

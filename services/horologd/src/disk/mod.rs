@@ -118,6 +118,8 @@ pub enum DiskError {
     System(horolog_sys::Error),
     /// The disk failed at one of its operations.
     Failed(String),
+    /// Nobody serves a disk there.
+    NoService(String),
     /// The service has ended.
     Ended,
 }
@@ -125,7 +127,7 @@ pub enum DiskError {
 impl fmt::Display for DiskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            DiskError::BadInput(why) | DiskError::Failed(why) => f.write_str(why),
+            DiskError::BadInput(why) | DiskError::Failed(why) | DiskError::NoService(why) => f.write_str(why),
             DiskError::NotAdmitted { name, why, largest } => {
                 write!(f, "reserve `{name}` is not admitted: {why}")?;
                 match largest {
@@ -151,7 +153,7 @@ impl From<horolog_sys::Error> for DiskError {
 /// Whether operations may have so many bytes.
 ///
 /// # Errors
-/// Where it is no multiple of a block, or longer than a request.
+/// Where it is not a multiple of a block, or longer than a request.
 pub fn check_chunk(chunk: u64) -> Result<(), DiskError> {
     if chunk > 0 && chunk.is_multiple_of(DIRECT_BLOCK) && chunk <= LONGEST_REQUEST {
         return Ok(());

@@ -210,17 +210,25 @@ fn programs_read_and_write_a_real_file_over_the_socket() {
                         disk.write(place * DIRECT_BLOCK, &written).expect("writable");
                         disk.read(place * DIRECT_BLOCK, &mut data).expect("inside");
                         assert!(data.starts_with(&written) && data[4_096] == place as u8 + 1);
-                        assert!(disk.read(1, &mut data).expect_err("not whole").contains("multiples"));
+                        assert!(
+                            disk.read(1, &mut data).expect_err("not whole").to_string().contains("multiples")
+                        );
                         // The connection goes on.
                         disk.read(0, &mut data).expect("inside");
                     }
                 })
             })
             .collect();
+        let nobody = DiskClient::connect(&socket, Some("nobody")).expect_err("no such reserve");
+        assert!(matches!(&nobody, DiskError::BadInput(why) if why.contains("camera")), "{nobody}");
         clients.into_iter().for_each(|client| client.join().expect("all right"));
         strangers(&socket);
         stop.store(true, Ordering::Release);
     });
+    assert!(matches!(
+        DiskClient::connect(&folder.path().join("nowhere"), None),
+        Err(DiskError::NoService(_))
+    ));
     let Use { tally, .. } = service.uses()[0].clone();
     assert_eq!((tally.requests, tally.operations, tally.late), (1, 4, 0));
     drop(server);
