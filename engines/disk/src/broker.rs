@@ -425,3 +425,57 @@ impl Broker {
         goes_first(now, first, others, &streams)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broker() -> Broker {
+        Broker::new(Settings { policy: Policy::Edf, chunk: 4, longest_ns: 1 }).expect("settings")
+    }
+
+    fn request(reserve: Option<ReserveId>, offset: u64, bytes: u64) -> Request {
+        Request { at_ns: 0, tag: 0, reserve, offset, bytes }
+    }
+
+    #[test]
+    fn long_requests_are_cut_from_their_first_byte_on() {
+        let mut broker = broker();
+        broker.submit(&request(None, 3, 10)).expect("taken");
+        let mut pieces = Vec::new();
+        while let Next::Issue(operation) = broker.next(0) {
+            pieces.push((operation.offset, operation.bytes));
+            assert_eq!(broker.next(0), Next::Busy);
+            assert_eq!(broker.done(1).is_some(), pieces.len() == 3);
+        }
+        assert_eq!(pieces, [(3, 4), (7, 4), (11, 2)]);
+    }
+
+    #[test]
+    fn what_was_given_back_takes_nothing() {
+        let mut broker = broker();
+        let reserve = Reserve { operations: 2, longest_ns: 1, period_ns: 10, deadline_ns: 10, start_ns: 0 };
+        let (leaving, other) =
+            (broker.create(reserve, 0).expect("room"), broker.create(reserve, 0).expect("room"));
+        for id in [leaving, other] {
+            broker.submit(&request(Some(id), 0, 4)).expect("taken");
+        }
+        let Next::Issue(_) = broker.next(0) else { panic!("there is work") };
+        assert_eq!(broker.delete(leaving, 0), [0]);
+        assert_eq!(broker.counted().len(), 2, "it counts while the other one's work is left");
+        assert_eq!(broker.submit(&request(Some(leaving), 0, 4)), Err(SubmitError::NoSuchReserve(leaving)));
+        assert_eq!(broker.done(1), None, "nobody waits for it");
+    }
+
+    #[test]
+    fn too_much_and_nothing_are_refused() {
+        let mut broker = broker();
+        let most = MOST_WAITING as u64 * 4;
+        assert_eq!(broker.submit(&request(None, 0, most + 1)), Err(SubmitError::Full(MOST_WAITING)));
+        broker.submit(&request(None, 0, most)).expect("as many as may wait");
+        assert_eq!(broker.submit(&request(None, 0, 1)), Err(SubmitError::Full(MOST_WAITING)));
+        for (offset, bytes) in [(0, 0), (u64::MAX, 1)] {
+            assert!(matches!(broker.submit(&request(None, offset, bytes)), Err(SubmitError::Bad(_))));
+        }
+    }
+}

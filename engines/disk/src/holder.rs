@@ -112,5 +112,9 @@ mod tests {
             found.push(release);
         }
         assert_eq!(found, [3, 5, 13, 15, 40, 40, 50]);
+        // Told in another order than asked for.
+        let (reserve, mut releases) = (Reserve { operations: 3, ..reserve }, Releases::default());
+        releases.push(&reserve, 5);
+        assert_eq!(releases.next(&reserve, 4), 5);
     }
 }
