@@ -161,3 +161,11 @@ pub(crate) const RK_QRAM: &[Listed] = &[
     fact(17, "The adapted mixed-integer program: its loss, and whether it is faster", "section 9, Results"),
     fact(18, "The local search as the number of resources increases", "section 9, Results"),
 ];
+
+pub(crate) const RK_DISK: &[Listed] = &[
+    fact(11, "When the operations of an example end, by EDF and just in time", "follows from section 8"),
+    fact(12, "What just in time does to mean responses, and that nothing is late", "follows from section 8"),
+    fact(19, "Completion times of real-time requests with and without reserves", "section 8, figure 8"),
+    fact(20, "Blocks read in each period with and without reserves", "section 8, figure 9"),
+    fact(21, "The loss of throughput", "section 8"),
+];

@@ -38,7 +38,7 @@ impl Experiment {
     }
 }
 
-const ALL: [Experiment; 9] = [
+const ALL: [Experiment; 10] = [
     Experiment {
         id: "fpds-rtai",
         title: "Fixed-priority scheduling with deferred preemption: logs, overheads, optional preemption points",
@@ -94,6 +94,14 @@ const ALL: [Experiment; 9] = [
         is_test_bench: false,
         run: crate::rk_qram::run,
         facts: lists::RK_QRAM,
+    },
+    Experiment {
+        id: "rk-disk",
+        title: "Disk reserves: EDF and just in time, completion times and blocks in a period, with and without",
+        source: "rajkumar02",
+        is_test_bench: false,
+        run: crate::rk_disk::run,
+        facts: lists::RK_DISK,
     },
     Experiment {
         id: "aperiodic-1",

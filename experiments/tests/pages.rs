@@ -104,27 +104,9 @@ fn the_page_of_q_ram_says_what_the_experiment_says() {
     let report = report("rk-qram", &Options::default());
     // Times differ from run to run; losses do not.
     let is_timed = |fact: &&Fact| fact.ours.contains(" times with ") || fact.number == Some(17);
-    let mut text =
-        String::from("\n\n| fact | statement | published | ours | verdict |\n|---|---|---|---|---|\n");
-    for fact in report.facts.iter().filter(|fact| !is_timed(fact)) {
-        let number = fact.number.expect("a published fact");
-        let published = fact.published.as_deref().unwrap_or_default();
-        let _ = writeln!(
-            text,
-            "| {number} | {} | {published} | {} | {} |",
-            fact.statement,
-            fact.ours,
-            word(fact)
-        );
-    }
-    for series in report.series.iter().filter(|series| series.name.starts_with("loss")) {
-        let _ = writeln!(text, "\n{}:\n\n| {} |", series.name, series.columns.join(" | "));
-        let _ = writeln!(text, "|{}", "---|".repeat(series.columns.len()));
-        for row in &series.rows {
-            let values: Vec<String> = row[1..].iter().map(|value| format!("{value:.2}")).collect();
-            let _ = writeln!(text, "| {} | {} |", row[0], values.join(" | "));
-        }
-    }
+    let facts = report.facts.iter().filter(|fact| !is_timed(fact));
+    let losses = report.series.iter().filter(|series| series.name.starts_with("loss"));
+    let text = verdicts(facts) + &losses.map(|series| rows(series, 2)).collect::<String>();
     let mut page = Page::open("experiments/rk-qram.md");
     page.holds("losses", &(text + "\n"));
     page.close();
@@ -132,6 +114,41 @@ fn the_page_of_q_ram_says_what_the_experiment_says() {
     let mut page = Page::open("systems.md");
     page.holds("rk-qram", &format!("{} below the optimum", loss.ours));
     page.close();
+}
+
+#[test]
+fn the_page_of_disk_reserves_says_what_the_experiment_says() {
+    let report = report("rk-disk", &Options::default());
+    let text = verdicts(report.facts.iter());
+    let text = text + &report.series.iter().map(|series| rows(series, 1)).collect::<String>();
+    let mut page = Page::open("experiments/rk-disk.md");
+    page.holds("results", &(text + "\n"));
+    page.close();
+}
+
+/// Facts with their verdicts.
+fn verdicts<'a>(facts: impl Iterator<Item = &'a Fact>) -> String {
+    let mut text =
+        String::from("\n\n| fact | statement | published | ours | verdict |\n|---|---|---|---|---|\n");
+    for fact in facts {
+        let number = fact.number.expect("a published fact");
+        let published = fact.published.as_deref().unwrap_or_default();
+        let (statement, ours, word) = (&fact.statement, &fact.ours, word(fact));
+        let _ = writeln!(text, "| {number} | {statement} | {published} | {ours} | {word} |");
+    }
+    text
+}
+
+/// A series with its values to so many digits, or none where all are whole.
+fn rows(series: &Series, digits: usize) -> String {
+    let digits = if series.rows.iter().flatten().all(|value| value.fract() == 0.0) { 0 } else { digits };
+    let mut text = format!("\n{}:\n\n| {} |\n", series.name, series.columns.join(" | "));
+    let _ = writeln!(text, "|{}", "---|".repeat(series.columns.len()));
+    for row in &series.rows {
+        let values: Vec<String> = row[1..].iter().map(|value| format!("{value:.digits$}")).collect();
+        let _ = writeln!(text, "| {} | {} |", row[0], values.join(" | "));
+    }
+    text
 }
 
 fn series<'a>(report: &'a ExperimentReport, metric: &str) -> Vec<&'a Series> {

@@ -22,6 +22,7 @@ const ORDER: [&[&str]; 5] = [
         "horolog-sweep",
         "horolog-report",
         "horolog-reserve",
+        "horolog-disk",
         "horolog-verify",
         "horolog-measure",
         "horolog-exec",

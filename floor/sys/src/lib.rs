@@ -10,6 +10,7 @@ pub mod cpu_list;
 pub mod crash;
 pub mod deadline;
 pub mod descriptor_passing;
+pub mod direct_file;
 pub mod direct_read;
 pub mod dma_latency;
 mod error;

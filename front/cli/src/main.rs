@@ -8,6 +8,7 @@ mod colour;
 mod commands;
 mod costs;
 mod csv;
+mod disk_arguments;
 mod early;
 mod failure;
 mod formats;

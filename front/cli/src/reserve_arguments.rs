@@ -1,6 +1,7 @@
 //! The words of `horolog reserve`.
 
 use crate::arguments::{Format, duration};
+use crate::disk_arguments::DiskVerb;
 use clap::{Args, Subcommand, ValueEnum};
 use horolog_reserve::{Amount, Kind};
 use horolog_time::Span;
@@ -125,6 +126,9 @@ pub(crate) enum ReserveVerb {
         #[command(flatten)]
         daemon: DaemonArguments,
     },
+    /// Reserve reads and writes of a file or disk: so many bytes in every period, each by a deadline. Needs no daemon.
+    #[command(subcommand)]
+    Disk(DiskVerb),
     /// Run a command with a reserve of its own; ends with the command's exit status.
     Run {
         #[command(flatten)]

@@ -6,6 +6,7 @@
 pub mod alone;
 pub mod client;
 pub mod config;
+pub mod disk;
 pub mod frame;
 pub mod host;
 pub mod protocol;

@@ -5,6 +5,7 @@ mod blocking;
 pub(crate) mod certificate;
 pub(crate) mod check;
 pub(crate) mod close;
+mod disk;
 pub(crate) mod doctor;
 pub(crate) mod experiment;
 pub(crate) mod extract;

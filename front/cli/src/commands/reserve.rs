@@ -101,6 +101,7 @@ pub(crate) fn run(verb: &ReserveVerb) -> Done {
             let reply: Reply = call(daemon, "Show", &Named { id: *id })?;
             tell_one(&reply.reserve, daemon)
         }
+        ReserveVerb::Disk(verb) => crate::commands::disk::run(verb),
         ReserveVerb::Top { every, count, daemon } => top(*every, *count, daemon),
         ReserveVerb::Run { amount, no_daemon, daemon, command } => {
             run_command(amount, *no_daemon, daemon, command)

@@ -55,6 +55,15 @@ const NO_DAEMON: (u8, &str) =
     (3, "No daemon answers, or this machine or user may not; the message says the remedy.");
 /// Of verbs that ask the resource kernel.
 const RESERVED: Lines<u8> = &[(0, "Done."), REFUSED, BAD, NO_DAEMON];
+/// Of disks with reserves.
+const DISK: Lines<u8> = &[
+    (0, "Admitted, and no request was late."),
+    (1, "A reserve is not admitted, or a request was done after what was promised."),
+    BAD,
+    (3, "No disk is served there, or this machine or user may not; the message says the remedy."),
+    (4, "Nothing was read, or the service ended before its answer."),
+];
+const DISK_SOCKET: (&str, &str) = ("disk.sock", "The socket at which a disk is served.");
 /// Of allocations.
 const ALLOCATED: Lines<u8> = &[
     (0, "There is an allocation."),
@@ -724,6 +733,45 @@ pub(super) const PAGES: &[Page] = &[
         examples: &[("horolog reserve top", "What each thread uses of its amount, live.")],
         exit: RESERVED,
         files: &[RESERVES],
+    },
+    Page {
+        verb: "reserve disk",
+        examples: &[(
+            "horolog reserve disk serve disk.img --reserve 'camera: 64 KiB / 40 ms by 20 ms' --socket disk.sock",
+            "Reads of the program `camera` come before others, as far as it has reserved them.",
+        )],
+        exit: DISK,
+        files: &[DISK_SOCKET],
+    },
+    Page {
+        verb: "reserve disk serve",
+        examples: &[
+            (
+                "horolog reserve disk serve disk.img --reserve 'camera: 64 KiB / 40 ms by 20 ms' --socket disk.sock",
+                "64 KiB in every 40 ms, each within 20 ms, until Ctrl-C; then what became of it.",
+            ),
+            (
+                "horolog reserve disk serve disk.img --reserve 'log: 5 ms / 100 ms' --longest '2 ms' --dry-run",
+                "Whether two operations of up to 2 ms in every 100 ms are admitted.",
+            ),
+        ],
+        exit: DISK,
+        files: &[DISK_SOCKET],
+    },
+    Page {
+        verb: "reserve disk read",
+        examples: &[
+            (
+                "horolog reserve disk read --socket disk.sock --reserve camera --every 40ms --count 100",
+                "A hundred reads at random places, and how long they took.",
+            ),
+            (
+                "horolog reserve disk read --socket disk.sock --offset 0 --bytes 1M --output part.bin",
+                "The first MiB, without a reserve.",
+            ),
+        ],
+        exit: DISK,
+        files: &[DISK_SOCKET],
     },
     Page {
         verb: "reserve run",
