@@ -1,4 +1,4 @@
-//! A flood of echo requests, bounded in rate, time and address.
+//! A flood of echo requests or datagrams, bounded in rate, time and address.
 
 use super::lab::{End, RECEIVER};
 use super::namespace::inside;
@@ -6,7 +6,7 @@ use crate::Error;
 use crate::affinity::{CpuSet, set_affinity};
 use crate::clock::monotonic_ns;
 use horolog_time::Span;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -50,8 +50,29 @@ const ICMP_FILTER: i32 = 1;
 const CATCH_UP: u64 = 16;
 
 impl Flood {
-    /// Floods the receiver of this lab: no other address can be given.
+    /// Floods the receiver of this lab with echo requests: no other address can be given.
     pub(super) fn start(sender: &End, cpu: u32, options: FloodOptions) -> Result<Flood, Error> {
+        Flood::with(cpu, options, echo_request().to_vec(), || {
+            inside(&sender.namespace, || open(&sender.device))
+        })
+    }
+
+    /// The same with datagrams of so many bytes, by a socket that is connected to the receiver.
+    pub(super) fn of_datagrams(
+        socket: UdpSocket,
+        cpu: u32,
+        options: FloodOptions,
+        bytes: usize,
+    ) -> Result<Flood, Error> {
+        Flood::with(cpu, options, vec![0; bytes], || Ok(OwnedFd::from(socket)))
+    }
+
+    fn with(
+        cpu: u32,
+        options: FloodOptions,
+        packet: Vec<u8>,
+        open: impl FnOnce() -> Result<OwnedFd, Error>,
+    ) -> Result<Flood, Error> {
         let what = || format!("flood of {} packets a second for {}", options.rate, options.duration);
         if options.rate == 0 || options.rate > MOST_PACKETS {
             let remedy = format!("give 1 to {MOST_PACKETS} packets a second");
@@ -60,7 +81,7 @@ impl Flood {
         if options.duration > LONGEST {
             return Err(Error::bad_input(what(), "it is too long", format!("flood for {LONGEST} at most")));
         }
-        let socket = inside(&sender.namespace, || open(&sender.device))?;
+        let socket = open()?;
         let shared = Arc::new(Shared::default());
         let thread = {
             let shared = Arc::clone(&shared);
@@ -71,7 +92,7 @@ impl Flood {
                 // never before real-time ones.
                 // SAFETY: setpriority takes integers; 0 is the calling thread.
                 unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
-                send(&socket, &shared, options);
+                send(&socket, &packet, &shared, options);
             })
         };
         let thread = thread.map_err(|error| Error::io("clone(flood thread)", &error, "raise `ulimit -u`"))?;
@@ -161,8 +182,7 @@ fn set_option(socket: &OwnedFd, level: i32, option: i32, value: &[u8]) -> Result
 }
 
 /// Sends one packet after the other at the instants that the rate gives, without a sleep.
-fn send(socket: &OwnedFd, shared: &Shared, options: FloodOptions) {
-    let packet = echo_request();
+fn send(socket: &OwnedFd, packet: &[u8], shared: &Shared, options: FloodOptions) {
     let interval = 1_000_000_000 / u64::from(options.rate);
     let begin = monotonic_ns();
     let end = begin.saturating_add(options.duration.as_ns());

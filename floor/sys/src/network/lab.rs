@@ -118,6 +118,7 @@ impl Lab {
         let (sender, receiver) = (hardware(&self.sender)?, hardware(&self.receiver)?);
         let configure = |end: &End, own, other, hardware, receives| {
             inside(&end.namespace, || {
+                say_nothing_by_itself();
                 let interface = Interface::open(&end.device)?;
                 interface.set_segmentation_offload(false)?;
                 interface.set_receive_offload(receives)?;
@@ -255,6 +256,43 @@ impl Lab {
         Flood::start(&self.sender, self.options.send_cpu, options)
     }
 
+    /// The same with datagrams of so many bytes to `port`.
+    ///
+    /// # Errors
+    /// As [`Lab::flood`].
+    pub fn flood_port(&self, port: u16, bytes: usize, options: FloodOptions) -> Result<Flood, Error> {
+        Flood::of_datagrams(self.sender_socket(port)?, self.options.send_cpu, options, bytes)
+    }
+
+    /// Whether the sender leaves the checksums of its packets to its device. Off where a program takes packets from the
+    /// receiving device before the protocols: nobody would fill them in. It ends with the devices.
+    ///
+    /// # Errors
+    /// Where the setting cannot be changed.
+    pub fn offload_checksums(&self, on: bool) -> Result<(), Error> {
+        inside(&self.sender.namespace, || Interface::open(&self.sender.device)?.set_checksum_offload(on))
+    }
+
+    /// The receiving device.
+    #[must_use]
+    pub fn receiving_device(&self) -> &str {
+        &self.receiver.device
+    }
+
+    /// Does something on a thread inside the receiver's namespace.
+    ///
+    /// # Errors
+    /// Where it cannot be entered, or what `body` says.
+    pub fn at_receiver<T: Send>(&self, body: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+        inside(&self.receiver.namespace, body)
+    }
+
+    /// The file that names the receiver's namespace.
+    #[must_use]
+    pub fn receiver_namespace(&self) -> &Path {
+        &self.receiver.namespace
+    }
+
     /// What the receiving device has counted so far.
     ///
     /// # Errors
@@ -287,6 +325,12 @@ impl End {
     fn steer(&self, guardian: &mut Guardian, cpu: Option<u32>) -> Result<(), Error> {
         guardian.write_inside(&self.namespace, &self.file("queues/rx-0/rps_cpus"), &mask(cpu))
     }
+}
+
+/// Devices of this namespace send nothing on their own account: what is counted is what was asked for. A kernel without IPv6 has nothing
+/// to switch off; the setting ends with the namespace.
+fn say_nothing_by_itself() {
+    let _ = std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
 }
 
 /// A CPU mask as the kernel reads it: hexadecimal words of 32 bits, the highest first.
