@@ -1,6 +1,7 @@
 //! The words of `horolog reserve`.
 
 use crate::arguments::{Format, duration};
+use crate::network_arguments::NetworkVerb;
 use clap::{Args, Subcommand, ValueEnum};
 use horolog_reserve::{Amount, Kind};
 use horolog_time::Span;
@@ -125,6 +126,8 @@ pub(crate) enum ReserveVerb {
         #[command(flatten)]
         daemon: DaemonArguments,
     },
+    #[command(subcommand)]
+    Network(NetworkVerb),
     /// Run a command with a reserve of its own; ends with the command's exit status.
     Run {
         #[command(flatten)]
