@@ -14,6 +14,7 @@ mod fslm_erika;
 mod htm_budget;
 mod lists;
 mod registry;
+mod rk_netr;
 mod rk_qram;
 mod test_bench;
 

@@ -103,7 +103,7 @@ impl FromStr for ByteAmount {
 fn bytes(text: &str) -> Result<u64, ParseByteAmountError> {
     let wrong = || {
         ParseByteAmountError(format!(
-            "`{text}` is no size: write a whole number and B, kB or MB, as \"4500 B\""
+            "`{text}` is not a size: write a whole number and B, kB or MB, as \"4500 B\""
         ))
     };
     let at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
@@ -137,8 +137,8 @@ mod tests {
         assert!(text("4500 / 4 ms").contains("B, kB or MB"));
         assert!(text("4.5 kB / 4 ms").contains("whole number"));
         assert!(text("B / 4 ms").contains("whole number"));
-        assert!(text("99999999999999999999 B / 4 ms").contains("no size"));
-        assert!(text("18446744073709551615 MB / 4 ms").contains("no size"));
+        assert!(text("99999999999999999999 B / 4 ms").contains("not a size"));
+        assert!(text("18446744073709551615 MB / 4 ms").contains("not a size"));
         assert!(text("4294967296 B / 4 ms").contains("out of bounds"));
         assert!(text("0 B / 4 ms").contains("out of bounds"));
         assert!(text("1 B / 99999 ns").contains("too short"));

@@ -3,7 +3,7 @@
 //! [`ByteAmount`] is the amount, [`Flow`] says which packets it is for, [`Bucket`] counts the bytes of a period as the kernel's program
 //! does, and [`QueueMachine`] is the whole receive side: early demultiplexing, queues by deadline, the protocol thread.
 //!
-//! Source: `rajkumar02`, section 4.
+//! Source: `rajkumar02`, section 7.
 
 mod amount;
 mod bucket;

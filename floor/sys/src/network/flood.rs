@@ -5,6 +5,7 @@ use super::namespace::inside;
 use crate::Error;
 use crate::affinity::{CpuSet, set_affinity};
 use crate::clock::monotonic_ns;
+use crate::fixed_priority::{Class, set_class};
 use horolog_time::Span;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -16,6 +17,9 @@ use std::thread::JoinHandle;
 pub const MOST_PACKETS: u32 = 250_000;
 /// The longest time.
 pub const LONGEST: Span = Span::from_ns(600_000_000_000);
+
+/// The longest time of a thread that others of its CPU wait for.
+pub const LONGEST_REAL_TIME: Span = Span::from_ns(200_000_000);
 
 /// How much is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,7 +56,7 @@ const CATCH_UP: u64 = 16;
 impl Flood {
     /// Floods the receiver of this lab with echo requests: no other address can be given.
     pub(super) fn start(sender: &End, cpu: u32, options: FloodOptions) -> Result<Flood, Error> {
-        Flood::with(cpu, options, echo_request().to_vec(), || {
+        Flood::with(cpu, Class::Normal, options, echo_request().to_vec(), || {
             inside(&sender.namespace, || open(&sender.device))
         })
     }
@@ -61,14 +65,21 @@ impl Flood {
     pub(super) fn of_datagrams(
         socket: UdpSocket,
         cpu: u32,
+        class: Class,
         options: FloodOptions,
         bytes: usize,
     ) -> Result<Flood, Error> {
-        Flood::with(cpu, options, vec![0; bytes], || Ok(OwnedFd::from(socket)))
+        if class != Class::Normal && options.duration > LONGEST_REAL_TIME {
+            let what = format!("flood of a real-time thread for {}", options.duration);
+            let remedy = format!("flood for {LONGEST_REAL_TIME} at most");
+            return Err(Error::bad_input(what, "others of its CPU wait meanwhile", remedy));
+        }
+        Flood::with(cpu, class, options, vec![0; bytes], || Ok(OwnedFd::from(socket)))
     }
 
     fn with(
         cpu: u32,
+        class: Class,
         options: FloodOptions,
         packet: Vec<u8>,
         open: impl FnOnce() -> Result<OwnedFd, Error>,
@@ -89,7 +100,11 @@ impl Flood {
                 // Anywhere else it would still be bounded; so this is no reason to give up.
                 let _ = set_affinity(0, &CpuSet::new([cpu]));
                 // Before other ordinary threads of its CPU, so that the rate is the same whatever else the machine does;
-                // never before real-time ones.
+                // before real-time ones only where that was asked for.
+                if class != Class::Normal {
+                    // Without the right it is slower, and the count of what was sent tells.
+                    let _ = set_class(0, class);
+                }
                 // SAFETY: setpriority takes integers; 0 is the calling thread.
                 unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
                 send(&socket, &packet, &shared, options);

@@ -30,6 +30,8 @@ pub struct LabOptions {
 pub enum Reception {
     /// Softirqs, above all priorities: packets are steered to the CPU (RPS) after the sender's softirq has taken them.
     Softirq,
+    /// Softirqs of the CPU that sends: for a program that takes packets to where they belong.
+    Sender,
     /// The device's NAPI thread in this class, pinned to the CPU.
     Thread(Class),
     /// The device's NAPI thread under SCHED_DEADLINE; the kernel does not let such a thread be pinned.
@@ -151,10 +153,10 @@ impl Lab {
     ) -> Result<(), Error> {
         let threaded = self.receiver.file("threaded");
         let cpu = self.options.receive_cpu;
-        if reception == Reception::Softirq {
+        if matches!(reception, Reception::Softirq | Reception::Sender) {
             guardian.write_inside(&self.receiver.namespace, &threaded, "0")?;
             after(1);
-            self.receiver.steer(guardian, Some(cpu))?;
+            self.receiver.steer(guardian, (reception == Reception::Softirq).then_some(cpu))?;
             (2..=RECEPTION_STEPS).for_each(after);
             return Ok(());
         }
@@ -177,7 +179,7 @@ impl Lab {
         match reception {
             Reception::Deadline(reservation) => set_deadline(thread, &reservation)?,
             Reception::Thread(class) => set_class(thread, class)?,
-            Reception::Softirq => {}
+            Reception::Softirq | Reception::Sender => {}
         }
         after(6);
         Ok(())
@@ -256,12 +258,18 @@ impl Lab {
         Flood::start(&self.sender, self.options.send_cpu, options)
     }
 
-    /// The same with datagrams of so many bytes to `port`.
+    /// The same with datagrams of so many bytes to `port`, by a thread in this class: a real-time one for a short while only.
     ///
     /// # Errors
     /// As [`Lab::flood`].
-    pub fn flood_port(&self, port: u16, bytes: usize, options: FloodOptions) -> Result<Flood, Error> {
-        Flood::of_datagrams(self.sender_socket(port)?, self.options.send_cpu, options, bytes)
+    pub fn flood_port(
+        &self,
+        port: u16,
+        bytes: usize,
+        class: Class,
+        options: FloodOptions,
+    ) -> Result<Flood, Error> {
+        Flood::of_datagrams(self.sender_socket(port)?, self.options.send_cpu, class, options, bytes)
     }
 
     /// Whether the sender leaves the checksums of its packets to its device. Off where a program takes packets from the

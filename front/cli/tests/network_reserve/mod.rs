@@ -1,5 +1,7 @@
 //! `horolog reserve network run`, on the receiving end of a virtual pair in namespaces of its own.
 
+#![allow(clippy::unwrap_used)]
+
 use crate::common::{self, Done, folder, horolog, inside, is_alive, real_time, wait_for};
 use horolog_sys::cpu_list::online_cpus;
 use horolog_sys::fixed_priority::{Class, class_of};
@@ -95,10 +97,11 @@ fn a_program_has_its_bytes_and_the_counters_tell_of_each_packet() {
     wait_for("the command", || exists(&begun));
     let (reserved, other) =
         (network.lab.sender_socket(5_000).unwrap(), network.lab.sender_socket(5_001).unwrap());
+    // Without somebody who listens, some sends would only tell of an answer to the one before.
+    let _listening = [5_000, 5_001].map(|port| network.lab.receiver_socket(port).unwrap());
     for _ in 0..12 {
-        // Nobody listens there, and the next send may tell so.
-        let _ = reserved.send(&[0; 80]);
-        let _ = other.send(&[0; 80]);
+        reserved.send(&[0; 80]).unwrap();
+        other.send(&[0; 80]).unwrap();
     }
     let looks = || -> Vec<serde_json::Value> {
         let text = std::fs::read_to_string(&counters).unwrap();
