@@ -15,6 +15,7 @@ mod htm_budget;
 mod lists;
 mod registry;
 mod rk_disk;
+mod rk_netr;
 mod rk_qram;
 mod test_bench;
 

@@ -146,6 +146,19 @@ pub(crate) const HTM_BUDGET: &[Listed] = &[
     fact(14, "Task sets lost with a processor for sections", "section IV, figure 6"),
 ];
 
+pub(crate) const RK_NETR: &[Listed] = &[
+    fact(
+        9,
+        "The protocol thread below and above the receiver: where packets are lost",
+        "section 7, figure 7",
+    ),
+    fact(10, "A full queue drops no packet of another reserve", "follows from section 7"),
+    fact(19, "Protocol processing by the interrupt's bottom half", "section 7, figure 7 (i)"),
+    fact(20, "Protocol processing below the receiver", "section 7, figure 7 (ii)"),
+    fact(21, "Protocol processing above the receiver", "section 7, figure 7 (iii)"),
+    fact(22, "A reserved flow beside a flood", "section 7"),
+];
+
 pub(crate) const RK_QRAM: &[Listed] = &[
     fact(
         13,

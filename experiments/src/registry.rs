@@ -38,7 +38,7 @@ impl Experiment {
     }
 }
 
-const ALL: [Experiment; 10] = [
+const ALL: [Experiment; 11] = [
     Experiment {
         id: "fpds-rtai",
         title: "Fixed-priority scheduling with deferred preemption: logs, overheads, optional preemption points",
@@ -86,6 +86,14 @@ const ALL: [Experiment; 10] = [
         is_test_bench: false,
         run: crate::driver_load_bounds::run,
         facts: lists::DRIVER_LOAD_BOUNDS,
+    },
+    Experiment {
+        id: "rk-netr",
+        title: "Network receive reserves: protocol processing by softirq, below and above the receiver; a flow beside a flood",
+        source: "rajkumar02",
+        is_test_bench: false,
+        run: crate::rk_netr::run,
+        facts: lists::RK_NETR,
     },
     Experiment {
         id: "rk-qram",

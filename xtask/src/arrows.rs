@@ -16,7 +16,7 @@ const ORDER: [&[&str]; 5] = [
         "horolog-example-rust-api",
         "horolog-example-tracing",
     ],
-    &["horolog-closed-loop", "horolog-experiments", "horolog-recording", "horolog-daemon"],
+    &["horolog-closed-loop", "horolog-experiments", "horolog-recording", "horolog-daemon", "horolog-netr"],
     &[
         "horolog-interchange",
         "horolog-sweep",
@@ -46,13 +46,14 @@ const NEVER: [(&str, &str); 6] = [
 ];
 
 /// Only these engines may talk to the operating system.
-const MAY_USE_SYS: [&str; 11] = [
+const MAY_USE_SYS: [&str; 12] = [
     "horolog",
     "horolog-capi",
     "horolog-tracer",
     "horolog-locks",
     "horolog-recording",
     "horolog-daemon",
+    "horolog-netr",
     "horolog-probe",
     "horolog-closed-loop",
     "horolog-experiments",

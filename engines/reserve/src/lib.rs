@@ -23,6 +23,7 @@ pub mod admission;
 mod amount;
 mod domain;
 mod kernel;
+pub mod network;
 mod quota;
 mod refusal;
 mod reserve;

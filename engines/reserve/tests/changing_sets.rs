@@ -1,6 +1,8 @@
 //! Random sequences of events against a simulation that shares no code with the test of admission: the scheduler of the kernel in
 //! units of time, global EDF over constant bandwidth servers with overdrawn budgets. No promise may break, nothing may leak.
 
+mod queue_machine;
+
 use horolog_reserve::{Amount, Domain, Judgement, Kernel, Life, Owner, Part, Process, Quota, Refusal};
 use horolog_time::Span;
 

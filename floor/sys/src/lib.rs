@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 pub mod affinity;
+pub mod bpf;
 pub mod clock;
 pub mod cpu_list;
 pub mod crash;

@@ -17,6 +17,7 @@ mod init_arguments;
 mod input;
 mod manual;
 mod measure_arguments;
+mod network_arguments;
 mod output;
 mod partition_arguments;
 mod progress;

@@ -2,6 +2,7 @@
 
 use crate::arguments::{Format, duration};
 use crate::disk_arguments::DiskVerb;
+use crate::network_arguments::NetworkVerb;
 use clap::{Args, Subcommand, ValueEnum};
 use horolog_reserve::{Amount, Kind};
 use horolog_time::Span;
@@ -129,6 +130,8 @@ pub(crate) enum ReserveVerb {
     /// Reserve reads and writes of a file or disk: so many bytes in every period, each by a deadline. Needs no daemon.
     #[command(subcommand)]
     Disk(DiskVerb),
+    #[command(subcommand)]
+    Network(NetworkVerb),
     /// Run a command with a reserve of its own; ends with the command's exit status.
     Run {
         #[command(flatten)]

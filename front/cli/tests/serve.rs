@@ -2,6 +2,7 @@
 //! killed.
 
 mod common;
+mod network_reserve;
 
 use common::{Done, folder, horolog, inside, real_time, signal, start};
 use std::process::{Child, Command};

@@ -1,12 +1,13 @@
-//! A flood of echo requests, bounded in rate, time and address.
+//! A flood of echo requests or datagrams, bounded in rate, time and address.
 
 use super::lab::{End, RECEIVER};
 use super::namespace::inside;
 use crate::Error;
 use crate::affinity::{CpuSet, set_affinity};
 use crate::clock::monotonic_ns;
+use crate::fixed_priority::{Class, set_class};
 use horolog_time::Span;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,6 +17,9 @@ use std::thread::JoinHandle;
 pub const MOST_PACKETS: u32 = 250_000;
 /// The longest time.
 pub const LONGEST: Span = Span::from_ns(600_000_000_000);
+
+/// The longest time of a thread that others of its CPU wait for.
+pub const LONGEST_REAL_TIME: Span = Span::from_ns(200_000_000);
 
 /// How much is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,8 +54,36 @@ const ICMP_FILTER: i32 = 1;
 const CATCH_UP: u64 = 16;
 
 impl Flood {
-    /// Floods the receiver of this lab: no other address can be given.
+    /// Floods the receiver of this lab with echo requests: no other address can be given.
     pub(super) fn start(sender: &End, cpu: u32, options: FloodOptions) -> Result<Flood, Error> {
+        Flood::with(cpu, Class::Normal, options, echo_request().to_vec(), || {
+            inside(&sender.namespace, || open(&sender.device))
+        })
+    }
+
+    /// The same with datagrams of so many bytes, by a socket that is connected to the receiver.
+    pub(super) fn of_datagrams(
+        socket: UdpSocket,
+        cpu: u32,
+        class: Class,
+        options: FloodOptions,
+        bytes: usize,
+    ) -> Result<Flood, Error> {
+        if class != Class::Normal && options.duration > LONGEST_REAL_TIME {
+            let what = format!("flood of a real-time thread for {}", options.duration);
+            let remedy = format!("flood for {LONGEST_REAL_TIME} at most");
+            return Err(Error::bad_input(what, "others of its CPU wait meanwhile", remedy));
+        }
+        Flood::with(cpu, class, options, vec![0; bytes], || Ok(OwnedFd::from(socket)))
+    }
+
+    fn with(
+        cpu: u32,
+        class: Class,
+        options: FloodOptions,
+        packet: Vec<u8>,
+        open: impl FnOnce() -> Result<OwnedFd, Error>,
+    ) -> Result<Flood, Error> {
         let what = || format!("flood of {} packets a second for {}", options.rate, options.duration);
         if options.rate == 0 || options.rate > MOST_PACKETS {
             let remedy = format!("give 1 to {MOST_PACKETS} packets a second");
@@ -60,7 +92,7 @@ impl Flood {
         if options.duration > LONGEST {
             return Err(Error::bad_input(what(), "it is too long", format!("flood for {LONGEST} at most")));
         }
-        let socket = inside(&sender.namespace, || open(&sender.device))?;
+        let socket = open()?;
         let shared = Arc::new(Shared::default());
         let thread = {
             let shared = Arc::clone(&shared);
@@ -68,10 +100,14 @@ impl Flood {
                 // Anywhere else it would still be bounded; so this is no reason to give up.
                 let _ = set_affinity(0, &CpuSet::new([cpu]));
                 // Before other ordinary threads of its CPU, so that the rate is the same whatever else the machine does;
-                // never before real-time ones.
+                // before real-time ones only where that was asked for.
+                if class != Class::Normal {
+                    // Without the right it is slower, and the count of what was sent tells.
+                    let _ = set_class(0, class);
+                }
                 // SAFETY: setpriority takes integers; 0 is the calling thread.
                 unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
-                send(&socket, &shared, options);
+                send(&socket, &packet, &shared, options);
             })
         };
         let thread = thread.map_err(|error| Error::io("clone(flood thread)", &error, "raise `ulimit -u`"))?;
@@ -161,8 +197,7 @@ fn set_option(socket: &OwnedFd, level: i32, option: i32, value: &[u8]) -> Result
 }
 
 /// Sends one packet after the other at the instants that the rate gives, without a sleep.
-fn send(socket: &OwnedFd, shared: &Shared, options: FloodOptions) {
-    let packet = echo_request();
+fn send(socket: &OwnedFd, packet: &[u8], shared: &Shared, options: FloodOptions) {
     let interval = 1_000_000_000 / u64::from(options.rate);
     let begin = monotonic_ns();
     let end = begin.saturating_add(options.duration.as_ns());

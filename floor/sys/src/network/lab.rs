@@ -30,6 +30,8 @@ pub struct LabOptions {
 pub enum Reception {
     /// Softirqs, above all priorities: packets are steered to the CPU (RPS) after the sender's softirq has taken them.
     Softirq,
+    /// Softirqs of the CPU that sends: for a program that takes packets to where they belong.
+    Sender,
     /// The device's NAPI thread in this class, pinned to the CPU.
     Thread(Class),
     /// The device's NAPI thread under SCHED_DEADLINE; the kernel does not let such a thread be pinned.
@@ -118,6 +120,7 @@ impl Lab {
         let (sender, receiver) = (hardware(&self.sender)?, hardware(&self.receiver)?);
         let configure = |end: &End, own, other, hardware, receives| {
             inside(&end.namespace, || {
+                say_nothing_by_itself();
                 let interface = Interface::open(&end.device)?;
                 interface.set_segmentation_offload(false)?;
                 interface.set_receive_offload(receives)?;
@@ -150,10 +153,10 @@ impl Lab {
     ) -> Result<(), Error> {
         let threaded = self.receiver.file("threaded");
         let cpu = self.options.receive_cpu;
-        if reception == Reception::Softirq {
+        if matches!(reception, Reception::Softirq | Reception::Sender) {
             guardian.write_inside(&self.receiver.namespace, &threaded, "0")?;
             after(1);
-            self.receiver.steer(guardian, Some(cpu))?;
+            self.receiver.steer(guardian, (reception == Reception::Softirq).then_some(cpu))?;
             (2..=RECEPTION_STEPS).for_each(after);
             return Ok(());
         }
@@ -176,7 +179,7 @@ impl Lab {
         match reception {
             Reception::Deadline(reservation) => set_deadline(thread, &reservation)?,
             Reception::Thread(class) => set_class(thread, class)?,
-            Reception::Softirq => {}
+            Reception::Softirq | Reception::Sender => {}
         }
         after(6);
         Ok(())
@@ -255,6 +258,49 @@ impl Lab {
         Flood::start(&self.sender, self.options.send_cpu, options)
     }
 
+    /// The same with datagrams of so many bytes to `port`, by a thread in this class: a real-time one for a short while only.
+    ///
+    /// # Errors
+    /// As [`Lab::flood`].
+    pub fn flood_port(
+        &self,
+        port: u16,
+        bytes: usize,
+        class: Class,
+        options: FloodOptions,
+    ) -> Result<Flood, Error> {
+        Flood::of_datagrams(self.sender_socket(port)?, self.options.send_cpu, class, options, bytes)
+    }
+
+    /// Whether the sender leaves the checksums of its packets to its device. Off where a program takes packets from the
+    /// receiving device before the protocols: nobody would fill them in. It ends with the devices.
+    ///
+    /// # Errors
+    /// Where the setting cannot be changed.
+    pub fn offload_checksums(&self, on: bool) -> Result<(), Error> {
+        inside(&self.sender.namespace, || Interface::open(&self.sender.device)?.set_checksum_offload(on))
+    }
+
+    /// The receiving device.
+    #[must_use]
+    pub fn receiving_device(&self) -> &str {
+        &self.receiver.device
+    }
+
+    /// Does something on a thread inside the receiver's namespace.
+    ///
+    /// # Errors
+    /// Where it cannot be entered, or what `body` says.
+    pub fn at_receiver<T: Send>(&self, body: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
+        inside(&self.receiver.namespace, body)
+    }
+
+    /// The file that names the receiver's namespace.
+    #[must_use]
+    pub fn receiver_namespace(&self) -> &Path {
+        &self.receiver.namespace
+    }
+
     /// What the receiving device has counted so far.
     ///
     /// # Errors
@@ -287,6 +333,12 @@ impl End {
     fn steer(&self, guardian: &mut Guardian, cpu: Option<u32>) -> Result<(), Error> {
         guardian.write_inside(&self.namespace, &self.file("queues/rx-0/rps_cpus"), &mask(cpu))
     }
+}
+
+/// Devices of this namespace send nothing on their own account: what is counted is what was asked for. A kernel without IPv6 has nothing
+/// to switch off; the setting ends with the namespace.
+fn say_nothing_by_itself() {
+    let _ = std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
 }
 
 /// A CPU mask as the kernel reads it: hexadecimal words of 32 bits, the highest first.

@@ -10,8 +10,10 @@ mod lab;
 pub(crate) mod namespace;
 mod napi;
 pub(crate) mod netlink;
+mod socket;
 pub(crate) mod sysfs;
 
-pub use flood::{Flood, FloodOptions, LONGEST, MOST_PACKETS};
+pub use flood::{Flood, FloodOptions, LONGEST, LONGEST_REAL_TIME, MOST_PACKETS};
 pub use lab::{Counters, Lab, LabOptions, RECEPTION_STEPS, Reception, STEPS};
 pub use napi::threads_of;
+pub use socket::socket_drops;

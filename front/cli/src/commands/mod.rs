@@ -14,6 +14,7 @@ pub(crate) mod init;
 mod interference;
 mod machine;
 pub(crate) mod measure;
+mod network;
 mod partition;
 pub(crate) mod qos;
 mod qos_curve;

@@ -8,15 +8,15 @@ use crate::reserve_arguments::{AmountArguments, DaemonArguments, ReserveVerb};
 use horolog_daemon::alone::{Alone, NotAlone};
 use horolog_daemon::client::{Client, ClientError};
 use horolog_daemon::protocol::{Bind, BoundThread, Create, Named, PartAsked, Reserves, Resize, Shown};
-use horolog_sys::held_program::{HeldProgram, shell_status};
+use horolog_sys::held_program::{HeldProgram, RunningProgram, shell_status};
 use horolog_sys::signal::last_interrupt;
 use horolog_time::Span;
 use horolog_trace::escaped;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::process::Command;
-use std::sync::atomic::Ordering;
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A reserve as JSON, `horolog.reserve/1`.
@@ -103,6 +103,7 @@ pub(crate) fn run(verb: &ReserveVerb) -> Done {
         }
         ReserveVerb::Disk(verb) => crate::commands::disk::run(verb),
         ReserveVerb::Top { every, count, daemon } => top(*every, *count, daemon),
+        ReserveVerb::Network(verb) => crate::commands::network::run(verb),
         ReserveVerb::Run { amount, no_daemon, daemon, command } => {
             run_command(amount, *no_daemon, daemon, command)
         }
@@ -320,12 +321,7 @@ fn run_command(
     let socket = own.as_ref().map_or_else(|| daemon.socket.clone(), |own| own.alone.socket());
     let mut client = Client::connect(&socket).map_err(|error| failed(&error))?;
     let reserve = create(&mut client, words, false)?;
-    let Some((program, arguments)) = command.split_first() else {
-        return Err(Failure::usage("give a command behind `--`"));
-    };
-    let mut prepared = Command::new(program);
-    prepared.args(arguments);
-    let held = HeldProgram::start(prepared).map_err(Failure::not_permitted)?;
+    let held = start_held(command)?;
     let bind = Bind { id: reserve.id, tid: held.id(), process: words.threads > 1 };
     let attached: Reply = client.call("Attach", bind).map_err(|error| failed(&error))?;
     for thread in &attached.reserve.bound {
@@ -336,12 +332,44 @@ fn run_command(
     }
     // The daemon may come and go while the program runs.
     drop(client);
-    let mut running = held.let_go().map_err(|error| {
-        Failure::bad_input(format_args!("cannot start `{}`: {error}", program.to_string_lossy()))
-    })?;
-    let status = loop {
+    let mut running = let_go(held, command)?;
+    let status = until_it_ends(&mut running, &signals, &mut || Ok(()))?;
+    running.leave();
+    // Where the daemon is gone meanwhile it drops the reserve itself, since this process ends.
+    if let Ok(mut client) = Client::connect(&socket) {
+        let _: Result<serde_json::Value, _> = client.call("Delete", Named { id: reserve.id });
+    }
+    Ok(Verdict::Refused(shell_status(status)))
+}
+
+/// The command, held before its first instruction.
+pub(crate) fn start_held(command: &[OsString]) -> Result<HeldProgram, Failure> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(Failure::usage("give a command behind `--`"));
+    };
+    let mut prepared = Command::new(program);
+    prepared.args(arguments);
+    HeldProgram::start(prepared).map_err(Failure::not_permitted)
+}
+
+/// Lets it become its program.
+pub(crate) fn let_go(held: HeldProgram, command: &[OsString]) -> Result<RunningProgram, Failure> {
+    held.let_go().map_err(|error| {
+        let program =
+            command.first().map_or_else(String::new, |program| program.to_string_lossy().into_owned());
+        Failure::bad_input(format_args!("cannot start `{program}`: {error}"))
+    })
+}
+
+/// Passes signals on until the program ends; does `meanwhile` again and again.
+pub(crate) fn until_it_ends(
+    running: &mut RunningProgram,
+    signals: &AtomicUsize,
+    meanwhile: &mut dyn FnMut() -> Result<(), Failure>,
+) -> Result<ExitStatus, Failure> {
+    loop {
         match running.ended() {
-            Ok(Some(status)) => break status,
+            Ok(Some(status)) => return Ok(status),
             Ok(None) => {}
             Err(error) => return Err(Failure::undecided(format_args!("undecided: wait: {error} (exit 4)"))),
         }
@@ -349,12 +377,7 @@ fn run_command(
         if let Some(signal) = i32::try_from(signal).ok().filter(|signal| *signal != 0) {
             running.signal(signal);
         }
+        meanwhile()?;
         std::thread::sleep(Duration::from_millis(5));
-    };
-    running.leave();
-    // Where the daemon is gone meanwhile it drops the reserve itself, since this process ends.
-    if let Ok(mut client) = Client::connect(&socket) {
-        let _: Result<serde_json::Value, _> = client.call("Delete", Named { id: reserve.id });
     }
-    Ok(Verdict::Refused(shell_status(status)))
 }

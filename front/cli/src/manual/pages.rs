@@ -64,6 +64,15 @@ const DISK: Lines<u8> = &[
     (4, "Nothing was read, or the service ended before its answer."),
 ];
 const DISK_SOCKET: (&str, &str) = ("disk.sock", "The socket at which a disk is served.");
+/// Of commands with a receive reserve.
+const NETWORKED: Lines<u8> = &[
+    (0, "The command ended with 0; else its status."),
+    BAD,
+    (
+        3,
+        "This machine or user may not, or another program looks at the packets of the device; the message says the remedy.",
+    ),
+];
 /// Of allocations.
 const ALLOCATED: Lines<u8> = &[
     (0, "There is an allocation."),
@@ -772,6 +781,30 @@ pub(super) const PAGES: &[Page] = &[
         ],
         exit: DISK,
         files: &[DISK_SOCKET],
+    },
+    Page {
+        verb: "reserve network",
+        examples: &[(
+            "sudo horolog reserve network run --device eth0 --port udp:5000 --amount '4500 B / 4 ms' -- ./program",
+            "A program whose packets have a queue and a budget of their own.",
+        )],
+        exit: NETWORKED,
+        files: &[],
+    },
+    Page {
+        verb: "reserve network run",
+        examples: &[
+            (
+                "sudo horolog reserve network run --device eth0 --port udp:5000 --amount '4500 B / 4 ms' -- ./program",
+                "A queue and a budget of its own; what became of the packets is told in the end.",
+            ),
+            (
+                "sudo horolog reserve network run --device eth0 --port 5000 --amount '1 MB / 1 s' --unreserved '100 kB / 10 ms' --counters c.json --every 1s -- ./program",
+                "A cap on all other packets, and the counters each second.",
+            ),
+        ],
+        exit: NETWORKED,
+        files: &[],
     },
     Page {
         verb: "reserve run",
