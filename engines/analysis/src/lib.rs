@@ -34,6 +34,7 @@ pub mod server;
 mod spin_locks;
 mod spin_priority;
 mod suspended_waits;
+mod tree;
 pub mod utilisation;
 mod waiting;
 
@@ -114,6 +115,17 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             }
             continue;
         }
+        if resolved.has_tree(cpu) {
+            let found = tree::verdicts(&resolved, cpu, options)?;
+            is_whole &= found.note.is_none();
+            if found.note.is_none() {
+                processors.push(processor_of(&CpuModel::of(&resolved, cpu)?));
+            }
+            found.tasks.into_iter().for_each(|(id, verdict)| tasks[id.index()] = Some(verdict));
+            found.servers.into_iter().for_each(|(id, verdict)| servers[id.index()] = Some(verdict));
+            notes.extend(found.note);
+            continue;
+        }
         if let Some(why) = beyond::why_on(&resolved, cpu) {
             for (id, _) in resolved.tasks_on(cpu) {
                 tasks[id.index()] = Some(beyond::unknown_task(&resolved, id));
@@ -128,14 +140,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             for (id, verdict) in waits.verdicts(cpu) {
                 tasks[id.index()] = Some(verdict);
             }
-            processors.push(ProcessorVerdict {
-                cpu,
-                cluster: None,
-                utilisation: model.utilisation(),
-                tests: Vec::new(),
-                utilisation_exact: quick_facts::utilisation(model),
-                sensitivity: None,
-            });
+            processors.push(processor_of(model));
             continue;
         }
         let mut model = CpuModel::new(&resolved, cpu)?;
@@ -216,6 +221,18 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
         reasons,
         notes,
     })
+}
+
+/// The share that is asked of a processor, without tests of the whole.
+fn processor_of(model: &CpuModel) -> ProcessorVerdict {
+    ProcessorVerdict {
+        cpu: model.cpu,
+        cluster: None,
+        utilisation: model.utilisation(),
+        tests: Vec::new(),
+        utilisation_exact: quick_facts::utilisation(model),
+        sensitivity: None,
+    }
 }
 
 /// Whether sensitivity is explored: changes leave the sections' waits, and under EDF their ceilings, out of account.
