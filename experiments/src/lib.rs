@@ -14,7 +14,10 @@ mod fslm_erika;
 mod htm_budget;
 mod lists;
 mod registry;
+mod rk_cpu;
+mod rk_hierarchy;
 mod rk_qram;
+mod rk_reserves;
 mod test_bench;
 
 pub use fact::{

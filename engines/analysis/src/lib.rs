@@ -51,6 +51,7 @@ pub use result::{
 pub use sensitivity::{Help, Remedy, Sensitivity};
 pub use server::size::{PeriodSize, ServerSize, size_server};
 pub use spin_priority::{SpinBound, SpinCandidate, SpinChoice, SpinProcessor, choose_spin_priority};
+pub use tree::least_upper_bound;
 
 use cpu_model::CpuModel;
 use horolog_model::{Policy, System, Task};
@@ -119,7 +120,9 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             let found = tree::verdicts(&resolved, cpu, options)?;
             is_whole &= found.note.is_none();
             if found.note.is_none() {
-                processors.push(processor_of(&CpuModel::of(&resolved, cpu)?));
+                let model = CpuModel::of(&resolved, cpu)?;
+                processors.push(processor_of(&model));
+                notes.extend(costs_note(&model));
             }
             found.tasks.into_iter().for_each(|(id, verdict)| tasks[id.index()] = Some(verdict));
             found.servers.into_iter().for_each(|(id, verdict)| servers[id.index()] = Some(verdict));
@@ -149,12 +152,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             continue;
         }
         let (mut verdicts, tests) = hard_verdicts(&resolved, &model, options)?;
-        if model.has_costs {
-            notes.push(format!(
-                "cpu {}: the platform's costs are added, which makes every test sufficient",
-                cpu.0
-            ));
-        }
+        notes.extend(costs_note(&model));
         notes.extend(sections_note(&resolved, &model));
         let waits = waiting::has_waits(&model);
         let explores = options.sensitivity && !waits && explores(&resolved, &model);
@@ -201,6 +199,13 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
     devices.sort_by_key(|(index, _)| *index);
     let devices: Vec<DeviceVerdict> = devices.into_iter().map(|(_, verdict)| verdict).collect();
     let required = devices.iter().filter(|device| !device.soft).map(|device| device.verdict);
+    // A reserve with a deadline is promised its whole amount.
+    let promised = resolved.servers().iter().zip(&servers).filter(|(server, _)| server.deadline.is_some());
+    let promised = promised.map(|(_, verdict)| match verdict {
+        Some(ServerVerdict { guaranteed: Some(true), .. }) => Verdict::Meets,
+        _ => Verdict::Unknown,
+    });
+    let required = required.chain(promised);
     let hard = resolved.task_ids().zip(&tasks).filter(|(id, _)| !resolved.is_soft(*id)).map(|(_, task)| task);
     // A test of a whole processor counts soft tasks, too.
     let has_soft =
@@ -221,6 +226,13 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
         reasons,
         notes,
     })
+}
+
+fn costs_note(model: &CpuModel) -> Option<String> {
+    let cpu = model.cpu.0;
+    model
+        .has_costs
+        .then(|| format!("cpu {cpu}: the platform's costs are added, which makes every test sufficient"))
 }
 
 /// The share that is asked of a processor, without tests of the whole.

@@ -64,7 +64,8 @@ fn of_a_tree_there_is_an_analysis_and_no_certificate() {
         let analysis = analyze(&system, &options()).expect("an answer, not an error");
         assert_eq!(analysis.tasks.len(), system.tasks().len());
         assert!(certify(&system, &analysis, &options()).is_err());
-        for (id, task) in system.task_ids().zip(&analysis.tasks).filter(|(_, task)| system.has_tree(task.cpu)) {
+        for (id, task) in system.task_ids().zip(&analysis.tasks).filter(|(_, task)| system.has_tree(task.cpu))
+        {
             let explanation = explain(&system, id, &options()).expect("an answer");
             assert_eq!(explanation.response, task.response, "{}: {explanation}", task.name);
             assert_eq!(explanation.test, task.test);

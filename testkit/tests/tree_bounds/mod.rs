@@ -131,6 +131,33 @@ fn task(random: &mut Random, draft: &mut Draft, order: Order) -> String {
     name
 }
 
+/// The same with all lengths ten times as long, and costs of the platform.
+fn with_costs(system: &System, random: &mut Random) -> System {
+    let mut draft = system.to_draft();
+    let ten = |span: &mut Span| *span = ns(span.as_ns() * 10);
+    for task in &mut draft.tasks {
+        match &mut task.arrival {
+            Arrival::Periodic { period: span } | Arrival::Sporadic { separation: span } => ten(span),
+            _ => {}
+        }
+        task.deadline.as_mut().into_iter().for_each(ten);
+        [&mut task.wcet, &mut task.bcet, &mut task.jitter].into_iter().for_each(ten);
+    }
+    for server in &mut draft.servers {
+        if let Some(Capacity { mut budget, mut period }) = server.kind.capacity() {
+            [&mut budget, &mut period].into_iter().for_each(ten);
+            server.kind = server.kind.with_capacity(Capacity { budget, period });
+        }
+    }
+    draft.servers.retain(|server| server.table.is_none());
+    let platform = &mut draft.platform;
+    platform.context_switch = Some(ns(random.below(2)));
+    platform.timer_interrupt = Some(ns(random.below(2)));
+    platform.release_latency = Some(ns(random.below(4)));
+    platform.tick = (random.below(3) == 0).then(|| ns(random.between(3, 9)));
+    System::new(draft).unwrap_or_else(|_| system.clone())
+}
+
 /// The reference simulator's trees, whose jobs can be preempted everywhere here.
 fn reference_tree(kind: Kind, seed: u64, index: u64) -> System {
     let mut draft = short_system(seed, index, kind, 200).to_draft();
@@ -154,15 +181,17 @@ fn options() -> Options {
 }
 
 fn compare(system: &System, analysis: &Analysis, runs: u64, random: &mut Random, counts: &mut Counts) {
+    let has_costs = system.platform().context_switch.is_some();
     let mut largest: Vec<Option<Span>> = vec![None; analysis.tasks.len()];
     for run in 0..runs {
         let system = if run < 2 { system.clone() } else { phased(system, random) };
         let options = SimOptions {
-            horizon: Horizon::Time(ns(1_500)),
+            horizon: Horizon::Time(ns(if has_costs { 8_000 } else { 1_500 })),
             seed: random.next_u64(),
             jitter: if run % 2 == 0 { DelayChoice::Max } else { DelayChoice::Uniform },
             execution: if run % 5 == 4 { ExecutionChoice::Uniform } else { ExecutionChoice::AsModelled },
             sporadic_extra: ns(if run % 4 < 3 { 0 } else { 9 }),
+            latency: if run % 3 == 0 { DelayChoice::Max } else { DelayChoice::Uniform },
             max_backlog: 10_000,
             ..SimOptions::default()
         };
@@ -212,6 +241,21 @@ fn no_response_of_a_small_tree_exceeds_its_bound() {
     for test in reachable {
         let (compared, reached) = counts.get(test).copied().unwrap_or_default();
         assert!(compared > 50 && reached > 3, "{test}: {counts:?}");
+    }
+}
+
+#[test]
+fn no_response_beside_costs_exceeds_its_bound() {
+    let mut counts = Counts::new();
+    for index in 0..how_many(250) {
+        let mut random = Random::of_item(46, index);
+        let system = with_costs(&small_tree(45, index), &mut random);
+        let analysis = analyze(&system, &options()).unwrap();
+        compare(&system, &analysis, 4, &mut random, &mut counts);
+    }
+    eprintln!("{counts:?}");
+    for test in ["tree-fixed-priority", "tree-busy-period", "tree-fifo", "tree-edf"] {
+        assert!(counts.get(test).is_some_and(|(compared, _)| *compared > 15), "{test}: {counts:?}");
     }
 }
 

@@ -3,6 +3,7 @@
 use super::supply::{Load, TreeSupply, demand};
 use super::{Node, Reason, Tree};
 use crate::arrival_curve::ArrivalCurve;
+use crate::cpu_model::LONGEST_NS;
 use crate::fixed_priority::level::HORIZON;
 use crate::server::{NoAnswer, Serve, spend};
 use horolog_model::{Capacity, Order, ServerKind};
@@ -26,8 +27,8 @@ struct Due {
 /// All that asks for time at one node.
 struct Asked {
     due: Vec<Due>,
-    /// Shares, whose demand in a window is the share of it at most.
-    shares: Vec<Capacity>,
+    /// Shares c/t, whose demand in a window is the share of it at most.
+    shares: Vec<(u64, u64)>,
     /// What there is no test by deadlines for.
     obstacle: Option<Reason>,
 }
@@ -55,15 +56,22 @@ impl Asked {
                 let task = tree.system.task(id);
                 // Without a deadline it comes after all of them.
                 if let Some(deadline) = task.deadline {
-                    let (arrival, wcet) = (tree.arrivals[&id].clone(), task.wcet.as_ns());
+                    let (arrival, wcet) = (tree.arrivals[&id].clone(), tree.wcet(id));
                     asked.due.push(Due { arrival, wcet, deadline: deadline.as_ns() });
                 }
             }
             for &id in tree.nodes_below(node) {
                 let server = tree.system.server(id);
                 match server.kind {
-                    ServerKind::ConstantBandwidth { capacity, .. } | ServerKind::TotalBandwidth { capacity } => {
-                        asked.shares.push(capacity);
+                    ServerKind::TotalBandwidth { .. } if tree.has_costs() => {
+                        asked.obstacle =
+                            Some(format!("switching between the jobs of `{}` is in no share", server.name));
+                    }
+                    ServerKind::ConstantBandwidth { capacity, .. }
+                    | ServerKind::TotalBandwidth { capacity } => {
+                        let overhead = tree.overhead(id).unwrap_or(LONGEST_NS);
+                        let whole = capacity.budget.as_ns().saturating_add(overhead);
+                        asked.shares.push((whole, capacity.period.as_ns()));
                     }
                     // After all deadlines.
                     ServerKind::Background => {}
@@ -90,9 +98,9 @@ impl Asked {
                 sum += due.arrival.own_up_to(width) * u128::from(due.wcet);
             }
         }
-        for share in &self.shares {
+        for &(budget, period) in &self.shares {
             spend(effort, 1)?;
-            sum += t * u128::from(share.budget.as_ns()) / u128::from(share.period.as_ns());
+            sum += t * u128::from(budget) / u128::from(period);
         }
         Ok(sum)
     }

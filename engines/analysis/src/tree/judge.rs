@@ -151,8 +151,7 @@ impl Tree<'_> {
                 Some(Ok(deadlines)) => deadlines.all_meet.clone(),
                 _ => Err(NoAnswer::NotSchedulable.to_string()),
             };
-            let (budget, period, none) =
-                (capacity.budget.as_ns(), capacity.period.as_ns(), Above::default());
+            let (budget, period, none) = (capacity.budget.as_ns(), capacity.period.as_ns(), Above::default());
             let effort = &mut self.effort();
             let bound = met.and_then(|()| {
                 server::Supply::new(Service::ConstantBandwidth, budget, period, &none, effort)
@@ -173,10 +172,19 @@ impl Tree<'_> {
         };
         let by_deadlines = self.deadlines.get(&self.compares(self.parent(id)));
         let guaranteed = match (server.kind, by_deadlines) {
-            (ServerKind::ConstantBandwidth { .. } | ServerKind::TotalBandwidth { .. }, Some(Ok(deadlines))) => {
-                Some(deadlines.all_meet.is_ok())
+            (
+                ServerKind::ConstantBandwidth { .. } | ServerKind::TotalBandwidth { .. },
+                Some(Ok(deadlines)),
+            ) => Some(deadlines.all_meet.is_ok()),
+            _ => capacity.map(|it| {
+                completion.is_some_and(|completion| completion <= server.deadline.unwrap_or(it.period))
+            }),
+        };
+        let late = match (completion, server.deadline) {
+            (Some(completion), Some(deadline)) if completion > deadline => {
+                Some(format!("that is after its deadline of {deadline}"))
             }
-            _ => capacity.map(|_| completion.is_some()),
+            _ => None,
         };
         ServerVerdict {
             name: server.name.clone(),
@@ -190,7 +198,7 @@ impl Tree<'_> {
             promotions: Vec::new(),
             note: match given {
                 Some(Err(reason)) => Some(reason.clone()),
-                _ => None,
+                _ => late,
             },
         }
     }

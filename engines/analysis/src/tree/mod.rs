@@ -5,10 +5,12 @@
 
 mod deadlines;
 mod judge;
+mod quick;
 mod supply;
 mod windows;
 
 pub(crate) use judge::{explain, verdicts};
+pub use quick::least_upper_bound;
 
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{InterruptLoad, LONGEST_NS};
@@ -17,12 +19,12 @@ use crate::options::Options;
 use crate::server::{NoAnswer, Retention, Service};
 use deadlines::Deadlines;
 use horolog_model::{
-    Capacity, CpuId, LowPriority, Order, Parent, Preemption, Priority, Server, ServerId, ServerKind,
-    SporadicRules, System, Task, TaskId,
+    Capacity, CpuId, LowPriority, Order, Parent, Platform, Preemption, Priority, Server, ServerId,
+    ServerKind, SporadicRules, System, Task, TaskId,
 };
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use supply::{Load, TreeSupply};
+use supply::{Amount, Load, TreeSupply};
 use windows::WindowSet;
 
 /// Trees are analysed to this depth.
@@ -33,6 +35,31 @@ type Node = Option<ServerId>;
 
 /// Why nothing is known, in words.
 type Reason = String;
+
+/// The platform's costs, ns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Costs {
+    /// Release latency and tick.
+    late: u64,
+    context_switch: u64,
+    /// One timer interrupt.
+    interrupt: u64,
+}
+
+impl Costs {
+    fn of(platform: &Platform) -> Result<Costs, AnalysisError> {
+        let within = |ns: u64| Some(ns).filter(|&ns| ns <= LONGEST_NS / 4);
+        let tick = platform.tick.unwrap_or_default().as_ns();
+        let costs = || {
+            Some(Costs {
+                late: within(platform.release_latency_bound().as_ns().checked_add(tick)?)?,
+                context_switch: within(platform.context_switch_cost().as_ns())?,
+                interrupt: within(platform.timer_interrupt_cost().as_ns())?,
+            })
+        };
+        costs().ok_or_else(|| AnalysisError::overflow("platform", "a cost"))
+    }
+}
 
 /// What a node gives to everything below it, and how late its own budget is served.
 #[derive(Clone, Debug)]
@@ -53,6 +80,7 @@ struct Tree<'s> {
     given: BTreeMap<Node, Result<Given, Reason>>,
     /// By the node at which deadlines are compared.
     deadlines: BTreeMap<Node, Result<Deadlines, Reason>>,
+    costs: Costs,
     options: Options,
 }
 
@@ -68,10 +96,11 @@ impl<'s> Tree<'s> {
             arrivals: BTreeMap::new(),
             given: BTreeMap::new(),
             deadlines: BTreeMap::new(),
+            costs: Costs::of(system.platform())?,
             options: Options::clone(options),
         };
         for (id, task) in system.tasks_on(cpu) {
-            let curve = ArrivalCurve::of(task, 0).filter(|curve| curve.jitter() <= LONGEST_NS);
+            let curve = ArrivalCurve::of(task, tree.costs.late).filter(|curve| curve.jitter() <= LONGEST_NS);
             let fits = task.wcet.as_ns() <= LONGEST_NS;
             let curve = curve.filter(|_| fits);
             let too_long =
@@ -95,21 +124,23 @@ impl<'s> Tree<'s> {
     fn obstacle(&self) -> Option<Reason> {
         let tasks = || self.arrivals.keys().map(|&id| self.system.task(id));
         let is_rigid = |task: &&Task| task.preemption != Preemption::Preemptive;
-        let platform = self.system.platform();
         if let Some(task) = tasks().find(|task| !task.sections.is_empty()) {
             return Some(format!("`{}` holds resources", task.name));
         }
         if let Some(task) = tasks().find(is_rigid) {
-            return Some(format!("`{}` cannot be preempted anywhere, and a budget does not end such a job", task.name));
+            return Some(format!(
+                "`{}` cannot be preempted anywhere, and a budget does not end such a job",
+                task.name
+            ));
         }
-        let costs = [
-            platform.context_switch_cost(),
-            platform.timer_interrupt_cost(),
-            platform.release_latency_bound(),
-            platform.tick.unwrap_or_default(),
-        ];
-        if costs.iter().any(|cost| !cost.is_zero()) {
-            return Some("the platform has costs, and what ends and comes back of budgets adds to them".to_owned());
+        if self.has_costs() && self.system.servers_on(self.cpu).any(|(_, server)| server.table.is_some()) {
+            return Some(
+                "a time table is there, and how the platform's costs cut its windows is not known".to_owned(),
+            );
+        }
+        let mut servers = self.system.servers_on(self.cpu);
+        if let Some((_, server)) = servers.find(|(id, _)| self.overhead(*id).is_none()) {
+            return Some(format!("switching below `{}` leaves 62 bits of nanoseconds", server.name));
         }
         (self.depth() > DEEPEST).then(|| format!("it is more than {DEEPEST} schedulers deep"))
     }
@@ -146,8 +177,84 @@ impl<'s> Tree<'s> {
         }
     }
 
+    fn has_costs(&self) -> bool {
+        self.costs != Costs::default()
+    }
+
+    /// The execution of a job, with a switch to it and one away from it.
+    fn wcet(&self, id: TaskId) -> u64 {
+        self.system.task(id).wcet.as_ns().saturating_add(2 * self.costs.context_switch)
+    }
+
     fn jobs(&self, id: TaskId) -> InterruptLoad {
-        InterruptLoad { arrival: self.arrivals[&id].clone(), wcet: self.system.task(id).wcet.as_ns() }
+        InterruptLoad { arrival: self.arrivals[&id].clone(), wcet: self.wcet(id) }
+    }
+
+    /// Switching in each period of a node, beyond its budget; `None` where it leaves the numbers. A stretch of execution costs two switches.
+    /// A period holds at most as many as jobs of the least length fit into the budget, one cut off at each end, one begun and not ended of
+    /// each task, and two for each time that a budget below ends or comes back.
+    fn overhead(&self, id: ServerId) -> Option<u64> {
+        self.stretches(id)?.checked_mul(2 * self.costs.context_switch).filter(|&ns| ns <= LONGEST_NS)
+    }
+
+    fn stretches(&self, id: ServerId) -> Option<u64> {
+        let Some(Capacity { budget, period }) = self.system.server(id).kind.capacity() else {
+            return Some(0);
+        };
+        let (mut open, mut tasks, mut shortest, mut events) = (vec![id], 0_u64, u64::MAX, 0_u64);
+        while let Some(node) = open.pop() {
+            for &task in self.tasks_below(Some(node)) {
+                tasks += 1;
+                shortest = shortest.min(self.system.task(task).bcet.as_ns().max(1));
+            }
+            for &below in self.nodes_below(Some(node)) {
+                if let Some(inner) = self.system.server(below).kind.capacity() {
+                    let times = period.as_ns().div_ceil(inner.period.as_ns()).checked_add(1)?;
+                    events = events.checked_add(times.checked_mul(2)?)?;
+                }
+                open.push(below);
+            }
+        }
+        (budget.as_ns() / shortest).checked_add(2)?.checked_add(tasks)?.checked_add(events)
+    }
+
+    /// Timer interrupts, above everything: of releases or ticks, and of the ends and returns of budgets.
+    fn interrupts(&self) -> Vec<Load> {
+        let wcet = self.costs.interrupt;
+        if wcet == 0 {
+            return Vec::new();
+        }
+        let load = |arrival: ArrivalCurve, wcet: u64| Load::Jobs(InterruptLoad { arrival, wcet });
+        let mut loads: Vec<Load> = match self.system.platform().tick {
+            Some(tick) => {
+                vec![load(ArrivalCurve::Periodic { separation: tick.as_ns(), jitter: 0 }, wcet)]
+            }
+            None => self.arrivals.values().map(|arrival| load(arrival.clone(), wcet)).collect(),
+        };
+        for (id, server) in self.system.servers_on(self.cpu) {
+            if let Some(capacity) = server.kind.capacity() {
+                let period = capacity.period.as_ns();
+                let times = self.stretches(id).unwrap_or(u64::MAX).saturating_add(1);
+                let arrival = ArrivalCurve::Periodic { separation: period, jitter: period };
+                loads.push(load(arrival, wcet.saturating_mul(times)));
+            }
+        }
+        loads
+    }
+
+    /// What a budget without which a node waits takes from others.
+    fn capacity_of(&self, id: ServerId) -> Load {
+        let kind = &self.system.server(id).kind;
+        let retention = match kind {
+            ServerKind::Deferrable { .. } => Retention::Deferrable,
+            ServerKind::Sporadic { rules: SporadicRules::Posix, .. } => return Load::Unbounded,
+            _ => Retention::AsPeriodic,
+        };
+        let Some(Capacity { budget, period }) = kind.capacity() else { return Load::Unbounded };
+        let (budget, period) = (budget.as_ns(), period.as_ns());
+        let jitter = retention.jitter(budget, period).saturating_add(self.costs.late);
+        let wcet = budget.saturating_add(self.overhead(id).unwrap_or(LONGEST_NS));
+        Load::Jobs(InterruptLoad { arrival: ArrivalCurve::Periodic { separation: period, jitter }, wcet })
     }
 
     /// All that can have something to run below `node`: the jobs of its tasks, and of each child with a budget without which it waits,
@@ -165,10 +272,12 @@ impl<'s> Tree<'s> {
     fn work_of(&self, id: ServerId) -> Vec<Load> {
         let server = self.system.server(id);
         if server.kind.low_priority() == Some(LowPriority::None) {
-            return vec![capacity_of(&server.kind)];
+            return vec![self.capacity_of(id)];
         }
         match &server.table {
-            Some(table) => WindowSet::of(table, None).map(|set| Load::Windows(Rc::new(set))).into_iter().collect(),
+            Some(table) => {
+                WindowSet::of(table, None).map(|set| Load::Windows(Rc::new(set))).into_iter().collect()
+            }
             None => self.all_work(Some(id)),
         }
     }
@@ -192,7 +301,7 @@ impl<'s> Tree<'s> {
             return self.work_of(id);
         }
         match server.kind.low_priority() {
-            Some(_) if is_above(server.kind.priority()) => vec![capacity_of(&server.kind)],
+            Some(_) if is_above(server.kind.priority()) => vec![self.capacity_of(id)],
             _ => Vec::new(),
         }
     }
@@ -225,7 +334,10 @@ impl<'s> Tree<'s> {
 
     /// Computes what every node gives, from the root down.
     fn settle(&mut self) {
-        let whole = Given { supply: TreeSupply::whole(), completion: None };
+        let whole = Given {
+            supply: TreeSupply::whole(self.interrupts(), self.costs.context_switch),
+            completion: None,
+        };
         self.given.insert(None, Ok(whole));
         let mut level: Vec<Node> = vec![None];
         while !level.is_empty() {
@@ -278,7 +390,9 @@ impl<'s> Tree<'s> {
             return Err(format!("`{name}`: {}", NoAnswer::PosixServer));
         };
         let (budget, period) = (capacity.budget.as_ns(), capacity.period.as_ns());
-        match supply.with_budget(service, budget, period, &mut self.effort()) {
+        let overhead = self.overhead(id).unwrap_or(LONGEST_NS);
+        let amount = Amount { service, budget, period, overhead, late: self.costs.late };
+        match supply.with_budget(amount, &mut self.effort()) {
             Ok((supply, done)) => Ok(Given { supply, completion: Some(done) }),
             Err(reason) => Err(format!("`{name}`: {reason}")),
         }
@@ -361,18 +475,5 @@ impl<'s> Tree<'s> {
             }
             _ => None,
         }
-    }
-}
-
-/// What a budget without which a node waits takes from others.
-fn capacity_of(kind: &ServerKind) -> Load {
-    let retention = match kind {
-        ServerKind::Deferrable { .. } => Retention::Deferrable,
-        ServerKind::Sporadic { rules: SporadicRules::Posix, .. } => return Load::Unbounded,
-        _ => Retention::AsPeriodic,
-    };
-    match kind.capacity() {
-        Some(Capacity { budget, period }) => Load::Jobs(retention.load(budget.as_ns(), period.as_ns())),
-        None => Load::Unbounded,
     }
 }

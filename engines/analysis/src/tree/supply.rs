@@ -69,18 +69,28 @@ impl Load {
 
 /// The most that `loads` take of a window of `x` ns at whose start none of them has anything to run.
 pub(super) fn demand(loads: &[Load], x: u128, effort: &mut u64) -> Result<u128, NoAnswer> {
-    loads.iter().try_fold(0_u128, |sum, load| {
-        sum.checked_add(load.demand(x, effort)?).ok_or(NoAnswer::TooLarge)
-    })
+    loads
+        .iter()
+        .try_fold(0_u128, |sum, load| sum.checked_add(load.demand(x, effort)?).ok_or(NoAnswer::TooLarge))
+}
+
+/// What a node serves in every period.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Amount {
+    pub(super) service: Service,
+    pub(super) budget: u64,
+    pub(super) period: u64,
+    /// Switching in each period, beyond the budget, ns.
+    pub(super) overhead: u64,
+    /// How late the machine may notice that it comes back, ns.
+    pub(super) late: u64,
 }
 
 /// A budget on the way down, and the loads above it.
 #[derive(Clone, Debug)]
 struct Budget {
     above: Vec<Load>,
-    service: Service,
-    budget: u64,
-    period: u64,
+    amount: Amount,
 }
 
 /// What is given to work below a node; see the module.
@@ -91,17 +101,19 @@ pub(super) struct TreeSupply {
     budgets: Vec<Budget>,
     /// Loads below the last of them.
     loads: Vec<Load>,
+    /// A switch that has begun when a window begins is finished first, ns.
+    switch: u64,
 }
 
 impl TreeSupply {
-    /// The whole processor.
-    pub(super) fn whole() -> TreeSupply {
-        TreeSupply { base: Base::Whole, budgets: Vec::new(), loads: Vec::new() }
+    /// The whole processor below interrupts.
+    pub(super) fn whole(interrupts: Vec<Load>, switch: u64) -> TreeSupply {
+        TreeSupply { base: Base::Whole, budgets: Vec::new(), loads: interrupts, switch }
     }
 
     /// Below a node that never has something to run for longer than `longest` ns.
     pub(super) fn within_backlog(longest: u128) -> TreeSupply {
-        TreeSupply { base: Base::Backlog(longest), budgets: Vec::new(), loads: Vec::new() }
+        TreeSupply { base: Base::Backlog(longest), budgets: Vec::new(), loads: Vec::new(), switch: 0 }
     }
 
     /// The same with `loads` above what is served.
@@ -117,20 +129,20 @@ impl TreeSupply {
     /// [`NoAnswer::NotGuaranteed`] where that is longer than the period.
     pub(super) fn with_budget(
         mut self,
-        service: Service,
-        budget: u64,
-        period: u64,
+        amount: Amount,
         effort: &mut u64,
     ) -> Result<(TreeSupply, u64), NoAnswer> {
-        let done = match self.finish(u128::from(budget), effort) {
+        let work = u128::from(amount.budget) + u128::from(amount.overhead);
+        let done = match self.finish(work, effort) {
             Err(NoAnswer::TooLarge) => return Err(NoAnswer::NotGuaranteed),
             done => u64::try_from(done?).map_err(|_| NoAnswer::TooLarge)?,
         };
-        if done > period {
+        let done = done.checked_add(amount.late).ok_or(NoAnswer::TooLarge)?;
+        if done > amount.period {
             return Err(NoAnswer::NotGuaranteed);
         }
         let above = std::mem::take(&mut self.loads);
-        self.budgets.push(Budget { above, service, budget, period });
+        self.budgets.push(Budget { above, amount });
         Ok((self, done))
     }
 
@@ -150,16 +162,19 @@ impl TreeSupply {
                 Base::Backlog(longest) => Ok(*longest),
             };
         };
-        let (capacity, period) = (u128::from(budget.budget), u128::from(budget.period));
+        let Amount { service, budget: capacity, period, overhead, late } = budget.amount;
+        let wait = u128::from(service.longest_wait(capacity, period)) + u128::from(late);
+        let (capacity, period) = (u128::from(capacity), u128::from(period));
         let full = work.div_ceil(capacity).saturating_sub(1);
-        let rest = self.least(depth - 1, &budget.above, work - full * capacity, effort)?;
-        let wait = u128::from(budget.service.longest_wait(budget.budget, budget.period));
+        let piece = work - full * capacity + u128::from(overhead);
+        let rest = self.least(depth - 1, &budget.above, piece, effort)?;
         let before = full.checked_mul(period).and_then(|full| full.checked_add(wait));
         before.and_then(|before| before.checked_add(rest)).ok_or(NoAnswer::TooLarge)
     }
 
     /// The least x by which `work` and what `loads` bring within x is let through.
     fn least(&self, depth: usize, loads: &[Load], work: u128, effort: &mut u64) -> Result<u128, NoAnswer> {
+        let work = work.checked_add(u128::from(self.switch)).ok_or(NoAnswer::TooLarge)?;
         let mut x = self.through(depth, work, effort)?;
         if loads.is_empty() {
             return Ok(x);
@@ -209,7 +224,9 @@ impl Serve for TreeSupply {
         let all = asked.iter().copied().chain(self.loads.iter().filter_map(Load::share));
         // Behind a wait the last of what is asked for is never done where all that there is is asked for.
         match (self.budgets.last(), &self.base) {
-            (Some(last), _) => utilisation::compare_with(all, (last.budget, last.period)).is_ge(),
+            (Some(last), _) => {
+                utilisation::compare_with(all, (last.amount.budget, last.amount.period)).is_ge()
+            }
             (None, Base::Whole) => utilisation::compare_with(all, (1, 1)).is_gt(),
             (None, Base::Windows(windows)) => utilisation::compare_with(all, windows.share()).is_ge(),
             (None, Base::Backlog(_)) => false,
