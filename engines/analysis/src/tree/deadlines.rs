@@ -125,7 +125,11 @@ impl Asked {
             }
             t = done - 1;
         }
-        Ok(())
+        match self.within(0, effort) {
+            Ok(0) => Ok(()),
+            Ok(_) => Err("a job may become ready at its deadline, or after it".to_owned()),
+            Err(reason) => Err(reason.to_string()),
+        }
     }
 }
 

