@@ -54,7 +54,7 @@ pub use spin_priority::{SpinBound, SpinCandidate, SpinChoice, SpinProcessor, cho
 pub use tree::least_upper_bound;
 
 use cpu_model::CpuModel;
-use horolog_model::{Policy, System, Task};
+use horolog_model::{CpuId, Policy, System, Task};
 use horolog_time::Span;
 
 /// Runs every test that applies to `system`.
@@ -120,10 +120,17 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             let found = tree::verdicts(&resolved, cpu, options)?;
             is_whole &= found.note.is_none();
             if found.note.is_none() {
-                let model = CpuModel::of(&resolved, cpu)?;
-                processors.push(processor_of(&model));
-                notes.extend(costs_note(&model));
+                processors.push(ProcessorVerdict {
+                    cpu,
+                    cluster: None,
+                    utilisation: found.shares.iter().map(|&(c, t)| c as f64 / t as f64).sum(),
+                    tests: Vec::new(),
+                    utilisation_exact: quick_facts::of_shares(&found.shares, 1),
+                    sensitivity: None,
+                });
+                notes.extend(found.has_costs.then(|| costs_note(cpu)));
             }
+            reasons.extend(found.late);
             found.tasks.into_iter().for_each(|(id, verdict)| tasks[id.index()] = Some(verdict));
             found.servers.into_iter().for_each(|(id, verdict)| servers[id.index()] = Some(verdict));
             notes.extend(found.note);
@@ -143,7 +150,14 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             for (id, verdict) in waits.verdicts(cpu) {
                 tasks[id.index()] = Some(verdict);
             }
-            processors.push(processor_of(model));
+            processors.push(ProcessorVerdict {
+                cpu,
+                cluster: None,
+                utilisation: model.utilisation(),
+                tests: Vec::new(),
+                utilisation_exact: quick_facts::utilisation(model),
+                sensitivity: None,
+            });
             continue;
         }
         let mut model = CpuModel::new(&resolved, cpu)?;
@@ -152,7 +166,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             continue;
         }
         let (mut verdicts, tests) = hard_verdicts(&resolved, &model, options)?;
-        notes.extend(costs_note(&model));
+        notes.extend(model.has_costs.then(|| costs_note(cpu)));
         notes.extend(sections_note(&resolved, &model));
         let waits = waiting::has_waits(&model);
         let explores = options.sensitivity && !waits && explores(&resolved, &model);
@@ -228,23 +242,8 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
     })
 }
 
-fn costs_note(model: &CpuModel) -> Option<String> {
-    let cpu = model.cpu.0;
-    model
-        .has_costs
-        .then(|| format!("cpu {cpu}: the platform's costs are added, which makes every test sufficient"))
-}
-
-/// The share that is asked of a processor, without tests of the whole.
-fn processor_of(model: &CpuModel) -> ProcessorVerdict {
-    ProcessorVerdict {
-        cpu: model.cpu,
-        cluster: None,
-        utilisation: model.utilisation(),
-        tests: Vec::new(),
-        utilisation_exact: quick_facts::utilisation(model),
-        sensitivity: None,
-    }
+fn costs_note(cpu: CpuId) -> String {
+    format!("cpu {}: the platform's costs are added, which makes every test sufficient", cpu.0)
 }
 
 /// Whether sensitivity is explored: changes leave the sections' waits, and under EDF their ceilings, out of account.

@@ -230,7 +230,7 @@ fn how_many(default: u64) -> u64 {
 #[test]
 fn no_response_of_a_small_tree_exceeds_its_bound() {
     let mut counts = Counts::new();
-    for index in 0..how_many(500) {
+    for index in 0..how_many(350) {
         let system = small_tree(41, index);
         let analysis = analyze(&system, &options()).unwrap();
         compare(&system, &analysis, 8, &mut Random::of_item(42, index), &mut counts);
@@ -263,7 +263,7 @@ fn no_response_beside_costs_exceeds_its_bound() {
 fn no_response_of_a_tree_of_the_reference_exceeds_its_bound() {
     let mut counts = Counts::new();
     for kind in [Kind::Tree, Kind::Table] {
-        for index in 0..how_many(300) {
+        for index in 0..how_many(200) {
             let system = reference_tree(kind, 43, index);
             let analysis = analyze(&system, &options()).unwrap();
             compare(&system, &analysis, 4, &mut Random::of_item(44, index), &mut counts);

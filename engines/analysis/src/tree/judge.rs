@@ -1,7 +1,7 @@
 //! The answers for the tasks and nodes of one tree.
 
 use super::deadlines::Deadlines;
-use super::supply::TreeSupply;
+use super::supply::{Load, TreeSupply};
 use super::{Node, Reason, Tree};
 use crate::beyond;
 use crate::error::AnalysisError;
@@ -18,6 +18,11 @@ pub(crate) struct Verdicts {
     pub(crate) servers: Vec<(ServerId, ServerVerdict)>,
     /// Why nothing is known of the whole tree.
     pub(crate) note: Option<String>,
+    /// Budgets with a deadline that are not proved to be served by it.
+    pub(crate) late: Vec<String>,
+    /// The shares c/t of the processor that jobs and interrupts ask for.
+    pub(crate) shares: Vec<(u64, u64)>,
+    pub(crate) has_costs: bool,
 }
 
 /// The answers for every task and scheduler of a processor with a tree.
@@ -29,12 +34,30 @@ pub(crate) fn verdicts(system: &System, cpu: CpuId, options: &Options) -> Result
     if let Some(why) = tree.obstacle() {
         let tasks = system.tasks_on(cpu).map(|(id, _)| (id, beyond::unknown_task(system, id))).collect();
         let note = format!("no test knows of the tree of schedulers on CPU {}: {why}", cpu.0);
-        return Ok(Verdicts { tasks, servers: Vec::new(), note: Some(note) });
+        let (late, shares) = (Vec::new(), Vec::new());
+        return Ok(Verdicts { tasks, servers: Vec::new(), note: Some(note), late, shares, has_costs: false });
     }
     tree.settle();
     let tasks = system.tasks_on(cpu).map(|(id, _)| (id, tree.task(id))).collect();
-    let servers = system.servers_on(cpu).map(|(id, server)| (id, tree.node(id, server))).collect();
-    Ok(Verdicts { tasks, servers, note: None })
+    let servers: Vec<(ServerId, ServerVerdict)> =
+        system.servers_on(cpu).map(|(id, server)| (id, tree.node(id, server))).collect();
+    let late = servers.iter().filter_map(|(id, verdict)| not_in_time(system.server(*id), verdict)).collect();
+    let jobs = system.tasks_on(cpu).map(|(id, _)| Load::Jobs(tree.jobs(id)));
+    let shares = jobs.chain(tree.interrupts()).filter_map(|load| load.share()).collect();
+    Ok(Verdicts { tasks, servers, note: None, late, shares, has_costs: tree.has_costs() })
+}
+
+/// Why a budget with a deadline is not proved to be served by it.
+fn not_in_time(server: &Server, verdict: &ServerVerdict) -> Option<String> {
+    let deadline = server.deadline.filter(|_| verdict.guaranteed != Some(true))?;
+    let name = &server.name;
+    Some(match verdict.completion {
+        Some(done) => format!(
+            "`{name}` has its whole budget within {done} for certain, and its deadline is {deadline}: lower its budget or \
+             what is above it, or raise its deadline"
+        ),
+        None => format!("`{name}` is not certain to have its whole budget in each period"),
+    })
 }
 
 /// The bound of one task: its own work, and the rest in one term.

@@ -1,6 +1,6 @@
 //! Trees of schedulers by hand: published facts, one unit inside and outside of bounds, and a scheduler that looks at every unit of time.
 
-use horolog_analysis::{Analysis, Options, Verdict, analyze, least_upper_bound};
+use horolog_analysis::{Analysis, Options, Schedulable, Verdict, analyze, least_upper_bound};
 use horolog_model::file;
 use horolog_testkit::Random;
 use toml::{Table, Value};
@@ -162,6 +162,31 @@ fn jitter_up_to_the_deadline_is_not_met() {
         analysis.tasks[0].tests.iter().find(|test| test.test == "tree-edf").unwrap().verdict
     };
     assert_eq!([2, 3, 4].map(verdict), [Verdict::Unknown, Verdict::Unknown, Verdict::Meets]);
+}
+
+/// A budget of 4 below a task of 1 is served within 5: by a deadline of 5, and not of 4.
+#[test]
+fn a_budget_has_a_deadline() {
+    let of = |deadline: u64| {
+        analysed(
+            &(task("above", (1, 10), "priority = 9")
+                + &task("inside", (1, 100), "")
+                + &format!(
+                    "[[reserve]]\nname = \"reserve\"\nbudget = \"4 ms\"\nperiod = \"10 ms\"\ndeadline = \"{deadline} ms\"\n\
+                     priority = 5\ntasks = [\"inside\"]\n"
+                )),
+        )
+    };
+    let (inside, outside) = (of(5), of(4));
+    assert_eq!((inside.schedulable, inside.servers[0].guaranteed), (Schedulable::Yes, Some(true)));
+    assert_eq!((outside.schedulable, outside.servers[0].guaranteed), (Schedulable::Unknown, Some(false)));
+    assert!(
+        outside.reasons[0].contains("within 5 ms for certain, and its deadline is 4 ms"),
+        "{:?}",
+        outside.reasons
+    );
+    assert_eq!(inside.utilisation, Some(0.11));
+    assert_eq!(inside.processors[0].utilisation_exact.exact.as_deref(), Some("11/100"));
 }
 
 /// Windows of 4 and 2 in a cycle of 10: 3 of work come at the end of the second at the latest.
