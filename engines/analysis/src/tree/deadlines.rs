@@ -34,14 +34,14 @@ struct Asked {
 }
 
 impl Deadlines {
-    pub(super) fn new(tree: &Tree<'_>, node: Node, supply: TreeSupply) -> Result<Deadlines, Reason> {
+    pub(super) fn new(tree: &Tree<'_>, node: Node, supply: &TreeSupply) -> Result<Deadlines, Reason> {
         let work = tree.all_work(node);
         let longest = supply.backlog(&work, &mut tree.effort());
         let asked = Asked::of(tree, node);
         let all_meet = match (&longest, asked.obstacle.clone()) {
             (_, Some(obstacle)) => Err(obstacle),
             (Err(reason), None) => Err(reason.to_string()),
-            (Ok(longest), None) => asked.all_meet(*longest, &supply, &mut tree.effort()),
+            (Ok(longest), None) => asked.all_meet(*longest, supply, &mut tree.effort()),
         };
         Ok(Deadlines { longest, all_meet })
     }

@@ -344,7 +344,7 @@ impl<'s> Tree<'s> {
             let mut next = Vec::new();
             for node in level {
                 if self.order(node) == Order::Edf && self.compares(node) == node {
-                    let found = self.supply(node).and_then(|supply| Deadlines::new(self, node, supply));
+                    let found = self.supply(node).and_then(|supply| Deadlines::new(self, node, &supply));
                     self.deadlines.insert(node, found);
                 }
                 for id in self.nodes_below(node).to_vec() {
@@ -446,7 +446,7 @@ impl<'s> Tree<'s> {
             None => return Err("the scheduler above is not known".to_owned()),
         };
         // Its children's deadlines are compared there; nobody asks for its own supply.
-        let mut longest = deadlines.longest.clone();
+        let mut longest = deadlines.longest;
         if let (ServerKind::ConstantBandwidth { capacity, .. }, Ok(())) = (server.kind, &deadlines.all_meet) {
             let own = deadlines::share_backlog(&self.all_work(Some(id)), capacity, &mut self.effort());
             longest = match (longest, own) {
