@@ -14,9 +14,12 @@ mod fslm_erika;
 mod htm_budget;
 mod lists;
 mod registry;
+mod rk_cpu;
 mod rk_disk;
+mod rk_hierarchy;
 mod rk_netr;
 mod rk_qram;
+mod rk_reserves;
 mod test_bench;
 
 pub use fact::{

@@ -159,6 +159,40 @@ pub(crate) const RK_NETR: &[Listed] = &[
     fact(22, "A reserved flow beside a flood", "section 7"),
 ];
 
+pub(crate) const RK_CPU: &[Listed] = &[
+    fact(1, "The reserves of the table are admitted: by when each has its amount", "follows from Figure 1"),
+    fact(2, "A hard reserve gets its share and no more, with and without competing loops", "Figure 1"),
+    fact(
+        3,
+        "A firm reserve beside loops gets its share, a soft one an equal part of what is left, too",
+        "follows from Figure 1",
+    ),
+    fact(4, "Deferrable and sporadic replenishment: when requests end", "follows from section 4"),
+];
+
+pub(crate) const RK_HIERARCHY: &[Listed] = &[
+    fact(
+        5,
+        "Completion times below a parent on top and below one that is served late",
+        "follows from section 6",
+    ),
+    fact(
+        6,
+        "The least upper bound of the utilisation with rate-monotonic priorities",
+        "follows from section 6",
+    ),
+    fact(
+        7,
+        "A child that exceeds what its parent has left is refused, and others are not asked",
+        "section 6",
+    ),
+    fact(
+        8,
+        "What one child leaves goes to its siblings, so that the parent has its whole amount",
+        "section 6",
+    ),
+];
+
 pub(crate) const RK_QRAM: &[Listed] = &[
     fact(
         13,

@@ -38,7 +38,7 @@ impl Experiment {
     }
 }
 
-const ALL: [Experiment; 11] = [
+const ALL: [Experiment; 13] = [
     Experiment {
         id: "fpds-rtai",
         title: "Fixed-priority scheduling with deferred preemption: logs, overheads, optional preemption points",
@@ -94,6 +94,22 @@ const ALL: [Experiment; 11] = [
         is_test_bench: false,
         run: crate::rk_netr::run,
         facts: lists::RK_NETR,
+    },
+    Experiment {
+        id: "rk-cpu",
+        title: "Processor reserves: admission, the shares of hard, firm and soft beside endless loops, replenishment",
+        source: "rajkumar02",
+        is_test_bench: false,
+        run: crate::rk_cpu::run,
+        facts: lists::RK_CPU,
+    },
+    Experiment {
+        id: "rk-hierarchy",
+        title: "Reserves below reserves: completion times, the least upper bound, refusal by the parent, unused amounts",
+        source: "rajkumar02",
+        is_test_bench: false,
+        run: crate::rk_hierarchy::run,
+        facts: lists::RK_HIERARCHY,
     },
     Experiment {
         id: "rk-qram",

@@ -100,6 +100,25 @@ fn the_pages_of_aperiodic_service_say_what_the_experiments_say() {
 }
 
 #[test]
+fn the_pages_of_processor_reserves_say_what_the_experiments_say() {
+    for id in ["rk-cpu", "rk-hierarchy"] {
+        let report = report(id, &Options::default());
+        assert!(report.agrees() && report.facts.len() > 10, "{:?}", report.facts);
+        let mut text =
+            String::from("\n\n| fact | statement | published | ours | verdict |\n|---|---|---|---|---|\n");
+        for fact in &report.facts {
+            let number = fact.number.expect("a published fact");
+            let published = fact.published.as_deref().unwrap_or_default();
+            let (statement, ours) = (&fact.statement, &fact.ours);
+            let _ = writeln!(text, "| {number} | {statement} | {published} | {ours} | {} |", word(fact));
+        }
+        let mut page = Page::open(&format!("experiments/{id}.md"));
+        page.holds("facts found", &(text + "\n"));
+        page.close();
+    }
+}
+
+#[test]
 fn the_page_of_q_ram_says_what_the_experiment_says() {
     let report = report("rk-qram", &Options::default());
     // Times differ from run to run; losses do not.

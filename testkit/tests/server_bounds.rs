@@ -2,6 +2,8 @@
 //! exceeds a bound.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
+mod tree_bounds;
+
 use horolog_analysis::{Options, Verdict, analyze};
 use horolog_model::{Arrival, System};
 use horolog_sim::{DelayChoice, Horizon, PathChoice, SimOptions, simulate};

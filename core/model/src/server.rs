@@ -176,13 +176,16 @@ pub struct Server {
     pub order: Order,
     /// The time table, where it orders by one.
     pub table: Option<TimeTable>,
+    /// By when its whole budget is to be served once it is there and work is: what an analysis judges, and nobody else looks at.
+    pub deadline: Option<Span>,
 }
 
 impl Server {
     /// A `[[server]]`: below the root of its processor, first in, first out.
     #[must_use]
     pub fn new(name: impl Into<String>, tasks: Vec<String>, cpu: CpuId, kind: ServerKind) -> Server {
-        Server { name: name.into(), tasks, cpu, kind, parent: None, order: Order::Fifo, table: None }
+        let name = name.into();
+        Server { name, tasks, cpu, kind, parent: None, order: Order::Fifo, table: None, deadline: None }
     }
 
     /// Its kind, as results show it: the word of the system file, and `no budget` for a scheduler to which the file gives no kind.
@@ -195,10 +198,13 @@ impl Server {
     }
 
     /// Whether a `[[server]]` cannot say it: it stands below another one, orders its children otherwise than first in, first
-    /// out, or is without rules of its own.
+    /// out, has a deadline, or is without rules of its own.
     #[must_use]
     pub fn is_scheduler(&self) -> bool {
-        self.parent.is_some() || self.order != Order::Fifo || matches!(self.kind, ServerKind::Plain { .. })
+        self.parent.is_some()
+            || self.deadline.is_some()
+            || self.order != Order::Fifo
+            || matches!(self.kind, ServerKind::Plain { .. })
     }
 }
 

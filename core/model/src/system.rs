@@ -350,12 +350,18 @@ impl System {
     /// As [`System::first_beyond_servers`], leaving clusters out.
     #[must_use]
     pub fn first_beyond_clusters(&self) -> Option<String> {
+        self.first_tree().or_else(|| self.first_beyond_trees())
+    }
+
+    /// As [`System::first_beyond_servers`], leaving clusters and trees out.
+    #[must_use]
+    pub fn first_beyond_trees(&self) -> Option<String> {
         let unmodelled = || (!self.parts.unmodelled.is_empty()).then(|| "system.unmodelled".to_owned());
         let mode = || self.parts.modes.first().map(|it| format!("mode.{}", it.name));
         let has_slots = |device: &&Device| device.slots > 1;
         let slots =
             || self.parts.devices.iter().find(has_slots).map(|it| format!("device.{}.slots", it.name));
-        self.first_tree().or_else(mode).or_else(slots).or_else(unmodelled)
+        mode().or_else(slots).or_else(unmodelled)
     }
 
     /// The first resource that a task holds in a section, as `resource.NAME`; one that no task locks changes nothing.

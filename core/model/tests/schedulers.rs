@@ -340,3 +340,59 @@ fn a_cluster_that_is_wrong_has_its_place_and_the_remedy() {
         assert!(text.contains(part) && text.contains("x.toml:"), "{lines}: {text}");
     }
 }
+
+const RESERVES: &str = "[system]\nname = \"x\"\n[platform]\ncpus = 1\n\
+    [[task]]\nname = \"beside\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 7\n\
+    [[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 2\n\
+    [[task]]\nname = \"b\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\n\
+    [[task]]\nname = \"c\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\n";
+
+/// `[[reserve]]` is the short form of a `[[scheduler]]` with a budget. Without priorities the shorter deadline is the more important, above
+/// all that gives one.
+#[test]
+fn a_reserve_is_the_short_form_of_a_scheduler_with_a_budget() {
+    let short = "[[reserve]]\nname = \"outer\"\nbudget = \"4 ms\"\nperiod = \"10 ms\"\ndeadline = \"8 ms\"\norder = \"fixed-priority\"\ntasks = [\"a\"]\n\
+        [[reserve]]\nname = \"inner\"\nparent = \"outer\"\nbudget = \"1 ms\"\nperiod = \"20 ms\"\ntype = \"firm\"\nreplenishment = \"sporadic\"\ntasks = [\"b\"]\n\
+        [[reserve]]\nname = \"urgent\"\nbudget = \"1 ms\"\nperiod = \"10 ms\"\ndeadline = \"2 ms\"\ntype = \"soft\"\nband = 7\nreplenishment = \"fixed-period\"\n\
+        tasks = [\"c\"]\n";
+    let long = "[[scheduler]]\nname = \"outer\"\nkind = \"deferrable\"\nbudget = \"4 ms\"\nperiod = \"10 ms\"\ndeadline = \"8 ms\"\norder = \"fixed-priority\"\n\
+        priority = 8\nlow_priority = \"none\"\ntasks = [\"a\"]\n\
+        [[scheduler]]\nname = \"inner\"\nparent = \"outer\"\nkind = \"sporadic\"\nbudget = \"1 ms\"\nperiod = \"20 ms\"\ndeadline = \"20 ms\"\npriority = 3\n\
+        low_priority = \"background\"\ntasks = [\"b\"]\n\
+        [[scheduler]]\nname = \"urgent\"\nkind = \"polling\"\nbudget = \"1 ms\"\nperiod = \"10 ms\"\ndeadline = \"2 ms\"\npriority = 9\nlow_priority = 7\n\
+        tasks = [\"c\"]\n";
+    let of = |text: &str| file::read(&format!("{RESERVES}{text}"), "x.toml", &[]).expect("a good file").0;
+    let (short, long) = (of(short), of(long));
+    assert_eq!(short, long);
+    let printed = file::print(&short);
+    assert!(
+        !printed.contains("[[reserve]]") && printed.matches("deadline = \"20 ms\"").count() == 1,
+        "{printed}"
+    );
+    assert_eq!(file::read(&printed, "printed.toml", &[]).expect("a good file").0, short);
+}
+
+#[test]
+fn a_reserve_that_is_wrong_has_its_place_and_the_remedy() {
+    let said = |more: &str| {
+        let text = format!(
+            "{RESERVES}[[reserve]]\nname = \"r\"\nbudget = \"2 ms\"\nperiod = \"10 ms\"\ntasks = [\"b\", \"c\"]\n{more}\n\
+            [[scheduler]]\nname = \"o\"\norder = \"fixed-priority\"\npriority = 3\ntasks = [\"a\"]\n"
+        );
+        file::read(&text, "x.toml", &[]).expect_err("a bad file").to_string()
+    };
+    let cases = [
+        ("type = \"soft\"", "needs a `band`"),
+        ("type = \"firm\"\nband = 3", "only a soft reserve"),
+        ("deadline = \"11 ms\"", "above the period 10 ms"),
+        ("deadline = \"1 ms\"", "below the budget 2 ms"),
+        ("replenishment = \"lazy\"", "fixed-period"),
+        ("kind = \"polling\"", "`kind`"),
+        ("parent = \"nobody\"", "there is no scheduler `nobody`"),
+        ("priority = 2\ntype = \"soft\"\nband = 2", "not below the priority"),
+    ];
+    for (more, reason) in cases {
+        let found = said(more);
+        assert!(found.contains(reason), "{more}: {found}");
+    }
+}

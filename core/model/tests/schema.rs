@@ -127,6 +127,7 @@ fn schema() -> Value {
             "task": { "type": "array", "minItems": 1, "items": task },
             "server": { "type": "array", "items": section(&keys::SERVER) },
             "scheduler": { "type": "array", "items": section(&keys::SCHEDULER) },
+            "reserve": { "type": "array", "items": section(&keys::RESERVE) },
             "cluster": { "type": "array", "items": section(&keys::CLUSTER) },
             "resource": { "type": "array", "items": section(&keys::RESOURCE) },
             "spin_priority": { "type": "array", "items": section(&keys::SPIN_PRIORITY) },

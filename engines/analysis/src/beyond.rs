@@ -1,4 +1,4 @@
-//! Systems that no test here knows: trees of schedulers, modes, devices with several slots; and processors whose tasks
+//! Systems that no test here knows: modes, devices with several slots; and processors whose tasks
 //! hold resources beside what the bound of their blocking does not know.
 //!
 //! The gate stands where every test begins, at the model of a processor ([`crate::cpu_model::CpuModel::new`]), so that a new
@@ -19,10 +19,9 @@ pub(crate) fn why(system: &System) -> Option<String> {
     if let Some(why) = unmodelled(system) {
         return Some(why);
     }
-    match system.first_beyond_clusters() {
+    match system.first_beyond_trees() {
         Some(at) => Some(format!(
-            "no test knows of `{at}`: trees of schedulers, modes and devices with several slots can be simulated and run, but not \
-             analysed"
+            "no test knows of `{at}`: modes and devices with several slots can be simulated and run, but not analysed"
         )),
         // The search for priorities asks the tests of a processor.
         None if system.priorities() == PriorityAssignment::Audsley => {
@@ -104,7 +103,7 @@ pub(crate) fn cluster_on(system: &System, cpu: CpuId) -> Option<usize> {
 
 /// Refuses what no test of a processor by itself knows.
 pub(crate) fn refuse_on(system: &System, cpu: CpuId) -> Result<(), AnalysisError> {
-    if cluster_on(system, cpu).is_some() || system.first_beyond_clusters().is_some() {
+    if cluster_on(system, cpu).is_some() || system.has_tree(cpu) || system.first_beyond_trees().is_some() {
         refuse(system)?;
     }
     let together = || {
@@ -134,12 +133,17 @@ pub(crate) fn refuse(system: &System) -> Result<(), AnalysisError> {
                     of_their_own("tasks with `criticality`")
                 }
                 Some(why) => why,
+                None if at_tree(system) => of_their_own("trees of schedulers"),
                 None => of_their_own("tasks of a cluster"),
             };
             Err(AnalysisError::outside(at, why, "simulate the file, run it and verify the trace"))
         }
         None => Ok(()),
     }
+}
+
+fn at_tree(system: &System) -> bool {
+    system.platform().cpus.iter().any(|cpu| system.has_tree(cpu))
 }
 
 /// The answer about one task of such a system: nothing is proven, and no number is given.

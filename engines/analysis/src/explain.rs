@@ -11,6 +11,7 @@ use crate::mixed_criticality;
 use crate::options::Options;
 use crate::server::{CpuServer, Seen};
 use crate::suspended_waits;
+use crate::tree;
 use crate::waiting::Waiting;
 use crate::{assignment::resolve_priorities, fixed_priority::level::Worst};
 use horolog_model::{Policy, System, TaskId};
@@ -76,6 +77,8 @@ pub enum TermKind {
     ServerPeriods,
     /// The rest of the work, within one capacity.
     LastPiece,
+    /// While the schedulers above the task have no budget, or execute others.
+    Supply,
     /// Until a device has answered what the task asked.
     Answer,
     /// Context switches.
@@ -146,6 +149,9 @@ pub struct Explanation {
 pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explanation, AnalysisError> {
     if mixed_criticality::concerns(system) {
         return mixed_criticality::explain(system, id, options);
+    }
+    if beyond::why(system).is_none() && system.has_tree(system.task(id).cpu) {
+        return tree::explain(system, id, options);
     }
     if let Some(why) = beyond::why(system).or_else(|| beyond::why_on(system, system.task(id).cpu)) {
         let explanation = Explanation::unresolved(&system.task(id).name, beyond::NO_TEST);
@@ -511,6 +517,7 @@ impl fmt::Display for Term {
                 write!(f, "{count} period{plural} of the server `{who}`, a capacity of work each")
             }
             TermKind::LastPiece => write!(f, "the rest of the work, within one capacity"),
+            TermKind::Supply => write!(f, "while schedulers above have no budget, or execute others"),
             TermKind::Answer if count == 1 => write!(f, "until `{who}` is answered"),
             TermKind::Answer => write!(f, "until `{who}` is answered, {count} times"),
             TermKind::ContextSwitches if self.count.is_none() => write!(f, "context switches"),

@@ -34,6 +34,7 @@ pub mod server;
 mod spin_locks;
 mod spin_priority;
 mod suspended_waits;
+mod tree;
 pub mod utilisation;
 mod waiting;
 
@@ -50,9 +51,10 @@ pub use result::{
 pub use sensitivity::{Help, Remedy, Sensitivity};
 pub use server::size::{PeriodSize, ServerSize, size_server};
 pub use spin_priority::{SpinBound, SpinCandidate, SpinChoice, SpinProcessor, choose_spin_priority};
+pub use tree::least_upper_bound;
 
 use cpu_model::CpuModel;
-use horolog_model::{Policy, System, Task};
+use horolog_model::{CpuId, Policy, System, Task};
 use horolog_time::Span;
 
 /// Runs every test that applies to `system`.
@@ -116,6 +118,26 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             }
             continue;
         }
+        if resolved.has_tree(cpu) {
+            let found = tree::verdicts(&resolved, cpu, options)?;
+            is_whole &= found.note.is_none();
+            if found.note.is_none() {
+                processors.push(ProcessorVerdict {
+                    cpu,
+                    cluster: None,
+                    utilisation: found.shares.iter().map(|&(c, t)| c as f64 / t as f64).sum(),
+                    tests: Vec::new(),
+                    utilisation_exact: quick_facts::of_shares(&found.shares, 1),
+                    sensitivity: None,
+                });
+                notes.extend(found.has_costs.then(|| costs_note(cpu)));
+            }
+            reasons.extend(found.late);
+            found.tasks.into_iter().for_each(|(id, verdict)| tasks[id.index()] = Some(verdict));
+            found.servers.into_iter().for_each(|(id, verdict)| servers[id.index()] = Some(verdict));
+            notes.extend(found.note);
+            continue;
+        }
         if let Some(why) = beyond::why_on(&resolved, cpu) {
             for (id, _) in resolved.tasks_on(cpu) {
                 tasks[id.index()] = Some(beyond::unknown_task(&resolved, id));
@@ -146,12 +168,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             continue;
         }
         let (mut verdicts, tests) = hard_verdicts(&resolved, &model, options)?;
-        if model.has_costs {
-            notes.push(format!(
-                "cpu {}: the platform's costs are added, which makes every test sufficient",
-                cpu.0
-            ));
-        }
+        notes.extend(model.has_costs.then(|| costs_note(cpu)));
         notes.extend(sections_note(&resolved, &model));
         let waits = waiting::has_waits(&model);
         let explores = options.sensitivity && !waits && explores(&resolved, &model);
@@ -198,6 +215,13 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
     devices.sort_by_key(|(index, _)| *index);
     let devices: Vec<DeviceVerdict> = devices.into_iter().map(|(_, verdict)| verdict).collect();
     let required = devices.iter().filter(|device| !device.soft).map(|device| device.verdict);
+    // A reserve with a deadline is promised its whole amount.
+    let promised = resolved.servers().iter().zip(&servers).filter(|(server, _)| server.deadline.is_some());
+    let promised = promised.map(|(_, verdict)| match verdict {
+        Some(ServerVerdict { guaranteed: Some(true), .. }) => Verdict::Meets,
+        _ => Verdict::Unknown,
+    });
+    let required = required.chain(promised);
     let hard = resolved.task_ids().zip(&tasks).filter(|(id, _)| !resolved.is_soft(*id)).map(|(_, task)| task);
     // A test of a whole processor counts soft tasks, too.
     let has_soft =
@@ -218,6 +242,10 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
         reasons,
         notes,
     })
+}
+
+fn costs_note(cpu: CpuId) -> String {
+    format!("cpu {}: the platform's costs are added, which makes every test sufficient", cpu.0)
 }
 
 /// Whether sensitivity is explored: changes leave the sections' waits, and under EDF their ceilings, out of account.

@@ -297,6 +297,9 @@ pub struct ServerVerdict {
     /// its tasks rest on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guaranteed: Option<bool>,
+    /// In a tree of schedulers: the time within which the whole capacity is served, from when it is there and work is.
+    #[serde(rename = "completion_ns", skip_serializing_if = "Option::is_none")]
+    pub completion: Option<Span>,
     /// The largest capacity for its period with which every task below it meets its deadline; `None` where it has
     /// none, or none is safe, or none was found (the note says which).
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,5 @@
-//! Systems with trees, modes or devices with several slots: no entry of this library says a number about them. Of clusters `analyze` alone does.
+//! Systems with modes or devices with several slots: no entry of this library says a number about them. Of trees and clusters
+//! `analyze` and `explain` alone do.
 
 use horolog_analysis::{Options, Schedulable, Verdict, analyze, certify, cpu_model, explain, size_server};
 use horolog_certificate::{Certificate, check};
@@ -16,17 +17,21 @@ fn flat() -> System {
     file::read(FLAT, "flat.toml", &[]).expect("valid").0
 }
 
-/// A system with a mode that changes nothing, and drawn ones with trees and clusters.
+/// Systems with a mode that changes nothing, flat ones and drawn ones with trees and clusters.
 fn beyond() -> Vec<System> {
-    let mut draft = flat().to_draft();
-    draft.modes = vec![Mode { name: "same".to_owned(), ..Mode::default() }];
-    let mut systems = vec![System::new(draft).expect("valid")];
+    let same = || Mode { name: "same".to_owned(), ..Mode::default() };
+    let with_mode = |system: &System| {
+        let mut draft = system.to_draft();
+        draft.modes = vec![same()];
+        System::new(draft).expect("valid")
+    };
+    let mut systems = vec![with_mode(&flat())];
     let disk = "[[device]]\nname = \"disk\"\ncpu = 0\nclass = \"closed\"\nservice = \"interrupt\"\nseparation = \"1 ms\"\n\
                 cost = \"1 us\"\nslots = 2\n";
     systems.push(file::read(&format!("{FLAT}{disk}"), "slots.toml", &[]).expect("valid").0);
     let mut random = Random::new(8);
-    systems.extend((0..200).map(|_| draw_tree(TreeShape::everything(), &mut random)));
-    systems.retain(|system| system.first_beyond_clusters().is_some());
+    systems.extend((0..200).map(|_| with_mode(&draw_tree(TreeShape::everything(), &mut random))));
+    assert!(systems.iter().all(|system| system.first_beyond_trees().is_some()));
     assert!(systems.len() > 150 && systems.iter().any(|system| !system.clusters().is_empty()));
     systems
 }
@@ -39,6 +44,41 @@ fn clusters_alone() -> Vec<System> {
     systems.retain(|system| system.first_beyond_clusters().is_none() && !system.clusters().is_empty());
     assert!(systems.len() > 3, "{}", systems.len());
     systems
+}
+
+/// Drawn systems with trees, some beside clusters.
+fn trees() -> Vec<System> {
+    let mut random = Random::new(10);
+    let mut systems: Vec<System> =
+        (0..300).map(|_| draw_tree(TreeShape::everything(), &mut random)).collect();
+    systems.extend((0..300).map(|_| draw_tree(TreeShape::small(), &mut random)));
+    systems.retain(|system| system.platform().cpus.iter().any(|cpu| system.has_tree(cpu)));
+    systems
+}
+
+/// Nothing but `analyze` and `explain` knows of a tree; both say the same, and what hinders the tests is named.
+#[test]
+fn of_a_tree_there_is_an_analysis_and_no_certificate() {
+    let (mut known, mut unknown) = (0, 0);
+    for system in trees() {
+        let analysis = analyze(&system, &options()).expect("an answer, not an error");
+        assert_eq!(analysis.tasks.len(), system.tasks().len());
+        assert!(certify(&system, &analysis, &options()).is_err());
+        for (id, task) in system.task_ids().zip(&analysis.tasks).filter(|(_, task)| system.has_tree(task.cpu))
+        {
+            let explanation = explain(&system, id, &options()).expect("an answer");
+            assert_eq!(explanation.response, task.response, "{}: {explanation}", task.name);
+            assert_eq!(explanation.test, task.test);
+            assert!(explanation.response.is_some() || explanation.reason.is_some());
+            assert!(task.verdict != Verdict::Misses, "no miss is proved");
+            assert!(cpu_model::CpuModel::new(&system, task.cpu).is_err());
+            *if task.response.is_some() { &mut known } else { &mut unknown } += 1;
+        }
+        for id in system.server_ids().filter(|id| system.has_tree(system.server(*id).cpu)) {
+            assert!(size_server(&system, id, None, &options()).is_err());
+        }
+    }
+    assert!(known > 200 && unknown > 200, "{known} {unknown}");
 }
 
 /// Nothing but `analyze` and `explain` knows of a cluster, and nothing is explained that `analyze` does not bound.
@@ -103,7 +143,7 @@ fn the_flat_system_is_proved() {
 #[test]
 fn the_answer_is_unknown_and_has_no_number() {
     for system in beyond() {
-        let at = system.first_beyond_clusters().expect("kept for that");
+        let at = system.first_beyond_trees().expect("kept for that");
         let analysis = analyze(&system, &options()).expect("an answer, not an error");
         assert_eq!(analysis.schedulable, Schedulable::Unknown);
         assert_eq!(analysis.tasks.len(), system.tasks().len());

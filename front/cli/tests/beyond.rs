@@ -1,5 +1,5 @@
-//! A file with a tree of schedulers: every verb that would compute a number or a verdict says that it does not know, and
-//! `check --expand` prints servers as schedulers.
+//! A file with a mode: every verb that would compute a number or a verdict says that it does not know. One with a tree of schedulers is
+//! analysed, and no more. `check --expand` prints servers as schedulers.
 
 mod common;
 
@@ -12,13 +12,15 @@ const FLAT: &str = "[system]\nname = \"one\"\n[platform]\ncpus = 1\n\
 const TREE: &str = "[[scheduler]]\nname = \"vision\"\norder = \"fixed-priority\"\nkind = \"deferrable\"\nbudget = \"4 ms\"\n\
     period = \"10 ms\"\npriority = 5\ntasks = [\"detect\", \"track\"]\n";
 
-/// A folder with `flat.toml` and `tree.toml`.
+/// A folder with `flat.toml`, `tree.toml`, and `mode.toml`, a tree with a mode.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("beyond-{name}"));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::write(folder.join("flat.toml"), FLAT).expect("written");
     std::fs::write(folder.join("tree.toml"), format!("{FLAT}{TREE}")).expect("written");
+    let mode = "[[mode]]\nname = \"same\"\n";
+    std::fs::write(folder.join("mode.toml"), format!("{FLAT}{TREE}{mode}")).expect("written");
     folder
 }
 
@@ -26,12 +28,13 @@ fn path(folder: &Path, file: &str) -> String {
     folder.join(file).to_str().expect("UTF-8").to_owned()
 }
 
-const REASON: &str = "no test knows of `scheduler.vision`";
+const REASON: &str = "no test knows of `mode.same`";
+const OWN_TESTS: &str = "trees of schedulers have tests of their own";
 
 #[test]
 fn analyze_says_unknown_without_a_number() {
     let folder = folder("analyze");
-    let tree = path(&folder, "tree.toml");
+    let tree = path(&folder, "mode.toml");
     let table = done(["analyze", &tree]);
     assert_eq!(table.status, Some(4), "{table:?}");
     assert!(table.out.contains("no test decides") && table.out.contains(REASON), "{table:?}");
@@ -47,16 +50,45 @@ fn analyze_says_unknown_without_a_number() {
     assert_eq!(done(["analyze", &path(&folder, "flat.toml")]).status, Some(0));
 }
 
+/// 4 ms every 10 ms may be used up when a job comes: 6 ms, and then its own work and what is more important.
+#[test]
+fn a_tree_is_proved() {
+    let folder = folder("tree");
+    let tree = path(&folder, "tree.toml");
+    let table = done(["analyze", &tree]);
+    assert_eq!(table.status, Some(0), "{table:?}");
+    assert!(table.out.contains("every deadline is proved to hold"), "{table:?}");
+    assert!(table.out.contains("server vision (deferrable, 4 ms every 10 ms)"), "{table:?}");
+    assert!(table.out.contains("its whole budget is served within 4 ms"), "{table:?}");
+    let json = done(["analyze", &tree, "--format", "json"]).json();
+    let bounds: Vec<_> =
+        json["tasks"].as_array().expect("a list").iter().map(|task| &task["response_ns"]).collect();
+    assert_eq!(bounds, [7_000_000, 8_000_000]);
+    assert_eq!(json["tasks"][0]["test"], "tree-fixed-priority");
+    assert_eq!(json["servers"][0]["completion_ns"], 4_000_000);
+    let said = done(["analyze", &tree, "--explain", "track"]);
+    assert!(
+        said.out.contains("responds within 8 ms") && said.out.contains("7 ms  while schedulers above"),
+        "{said:?}"
+    );
+    // Half the budget is used up by the first of the two, and the second waits for one more.
+    let less = done(["analyze", &tree, "--set", "scheduler.vision.budget=1 ms"]);
+    assert_eq!(less.status, Some(4), "{less:?}");
+}
+
 #[test]
 fn nothing_is_explained_or_sized() {
     let folder = folder("explain");
-    let tree = path(&folder, "tree.toml");
+    let tree = path(&folder, "mode.toml");
     let said = done(["analyze", &tree, "--explain", "detect"]);
     assert_eq!(said.status, Some(4), "{said:?}");
     assert!(said.out.contains("`detect` has no bound") && said.out.contains(REASON), "{said:?}");
     let said = done(["analyze", &tree, "--size-server", "vision"]);
     assert_eq!((said.status, said.out.as_str()), (Some(2), ""), "{said:?}");
     assert!(said.err.contains(REASON), "{said:?}");
+    let said = done(["analyze", &path(&folder, "tree.toml"), "--size-server", "vision"]);
+    assert_eq!((said.status, said.out.as_str()), (Some(2), ""), "{said:?}");
+    assert!(said.err.contains(OWN_TESTS), "{said:?}");
 }
 
 #[test]
@@ -66,9 +98,10 @@ fn no_evidence_is_written_or_accepted() {
     let certificate = path(&folder, "tree.certificate");
     let said = done(["analyze", &tree, "--certificate", &certificate]);
     assert_eq!(said.status, Some(2), "{said:?}");
-    assert!(said.err.contains(REASON) && !Path::new(&certificate).exists(), "{said:?}");
+    assert!(said.err.contains(OWN_TESTS) && !Path::new(&certificate).exists(), "{said:?}");
     let pattern = path(&folder, "pattern.json");
-    let said = done(["analyze", &tree, "--counterexample", &pattern]);
+    let mode = path(&folder, "mode.toml");
+    let said = done(["analyze", &mode, "--counterexample", &pattern]);
     assert_eq!(said.status, Some(4), "{said:?}");
     assert!(!Path::new(&pattern).exists(), "{said:?}");
 

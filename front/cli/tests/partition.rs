@@ -126,7 +126,8 @@ fn what_stays_and_what_is_refused() {
     std::fs::write(folder.path().join("tree.toml"), tree).unwrap();
     let found = run(&["tree.toml", "--partition", "all"]);
     assert!(
-        found.status.code() == Some(2) && told(&found).contains("no test knows of `scheduler.p`"),
+        found.status.code() == Some(2)
+            && told(&found).contains("trees of schedulers have tests of their own"),
         "{}",
         told(&found)
     );

@@ -1,4 +1,4 @@
-//! `horolog loop` on a tree of schedulers: no test knows it, and the answer says so; it runs for real, and its trace is verified.
+//! `horolog loop` on a tree of schedulers: where no test knows it, the answer says so; it runs for real, and its trace is verified.
 
 mod common;
 
@@ -111,10 +111,11 @@ fn the_loop_closes_over_a_tree_of_three_levels() {
     let (place, file) = folder(TREE);
     let ended = closed(&file, &inside(&place, "out"));
     let result = ended.json();
-    // No test knows of trees: the answer is no, and nothing was claimed.
+    // A job that cannot be preempted: no test knows of the tree, and nothing was claimed.
     assert_eq!(result["analysis"]["schedulable"], "unknown", "{:#}", result["analysis"]);
     assert_eq!(ended.status, Some(1), "{ended:?}");
-    assert!(result["analysis"]["notes"].to_string().contains("scheduler.low"), "{:#}", result["analysis"]);
+    let notes = result["analysis"]["notes"].to_string();
+    assert!(notes.contains("`e2e-top` cannot be preempted"), "{:#}", result["analysis"]);
     let verification = &result["verification"];
     for class in ["model-violated", "bound-violated"] {
         assert!(groups(verification, class).is_empty(), "{verification:#}");
@@ -151,7 +152,7 @@ fn the_loop_says_why_nothing_is_proved() {
     let ended = done(["loop", &file, "--for", "1s", "--out", &inside(&place, "out"), "--seed", "1"]);
     assert!(matches!(ended.no_panic().status, Some(1 | 4)), "{ended:?}");
     let said = format!("{}{}", ended.out, ended.err);
-    assert!(said.contains("note: no test knows of `scheduler.low`"), "{said}");
+    assert!(said.contains("note: no test knows of the tree of schedulers on CPU 0"), "{said}");
 }
 
 #[test]

@@ -98,13 +98,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_proved_of_a_tree_and_no_bound_is_verified() {
+    fn a_tree_is_proved_like_any_other_and_one_with_modes_is_not() {
         let tree = "[[scheduler]]\nname = \"vision\"\norder = \"fixed-priority\"\npriority = 5\ntasks = [\"detect\"]\n";
         let flat_proof = proved(FLAT);
         assert_eq!(flat_proof.analysis.schedulable, Schedulable::Yes);
         assert_eq!(crate::bounds(&flat_proof).len(), 1);
         assert!(flat_proof.without_costs.is_none(), "nothing was measured");
         let proof = proved(&format!("{FLAT}{tree}"));
+        assert_eq!(proof.analysis.schedulable, Schedulable::Yes);
+        assert_eq!(crate::bounds(&proof).len(), 1);
+        let proof = proved(&format!("{FLAT}{tree}[[mode]]\nname = \"same\"\n"));
         assert_eq!(proof.analysis.schedulable, Schedulable::Unknown);
         assert_eq!(crate::bounds(&proof).len(), 0);
     }

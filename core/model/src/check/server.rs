@@ -214,6 +214,21 @@ impl Checker {
                 vec![(At::new(path, "period").to_string(), "the period".to_owned())],
             );
         }
+        let Some(deadline) = server.deadline else { return };
+        for (key, limit, wrong) in [
+            ("period", capacity.period, deadline > capacity.period),
+            ("budget", capacity.budget, deadline < capacity.budget),
+        ] {
+            if wrong {
+                let side = if key == "period" { "above" } else { "below" };
+                self.fail_beside(
+                    At::new(path, "deadline"),
+                    format!("the deadline {deadline} is {side} the {key} {limit}"),
+                    "give a time from the budget to the period",
+                    vec![(At::new(path, key).to_string(), format!("the {key}"))],
+                );
+            }
+        }
     }
 
     fn server_places(&mut self, server: &Server, path: &str) {

@@ -406,6 +406,12 @@ pub const SCHEDULER: Section = Section {
         key("budget", Kind::Duration, "", "Execution time in every period."),
         key("period", Kind::Duration, "", "The replenishment period."),
         key(
+            "deadline",
+            Kind::Duration,
+            "the period",
+            "By when in each period its whole budget is to be served.",
+        ),
+        key(
             "priority",
             Kind::Integer,
             "",
@@ -432,6 +438,56 @@ pub const SCHEDULER: Section = Section {
         key("tasks", Kind::Texts, "none", "The names of the tasks directly below it."),
     ],
 };
+
+/// `[[reserve]]`
+pub const RESERVE: Section = Section {
+    header: "[[reserve]]",
+    noun: "a reserve",
+    meaning: "An amount of processor time in every period: the short form of a scheduler with a budget.",
+    keys: &[
+        required("name", Kind::Text, "The reserve's name, unique among servers and schedulers."),
+        required("budget", Kind::Duration, "Its amount: execution time in every period."),
+        required("period", Kind::Duration, "The replenishment period."),
+        key(
+            "deadline",
+            Kind::Duration,
+            "the period",
+            "By when in each period its whole amount is to be served.",
+        ),
+        key(
+            "type",
+            Kind::Word(&RESERVE_TYPES),
+            "\"hard\"",
+            "Where it goes on when its amount is used up: nowhere; below everything; in the band of what has no reserve.",
+        ),
+        key(
+            "replenishment",
+            Kind::Word(&REPLENISHMENTS),
+            "\"deferrable\"",
+            "How its amount comes back, and whether it waits for work.",
+        ),
+        key("band", Kind::Integer, "", "The priority of the band in which a soft one goes on."),
+        key(
+            "priority",
+            Kind::Integer,
+            "above all that gives one, the shorter its deadline the more important",
+            "Its place below its parent; larger is more important.",
+        ),
+        key("parent", Kind::Text, "the root of its CPU", "The reserve or scheduler that it stands below."),
+        key("cpu", Kind::Integer, "that of its parent, or the only CPU there is", "Its CPU."),
+        key("order", Kind::Word(&RESERVE_ORDERS), "\"fifo\"", "How it orders what is below it."),
+        key("tasks", Kind::Texts, "none", "The names of the tasks directly below it."),
+    ],
+};
+
+/// The words of a reserve's `type`.
+pub const RESERVE_TYPES: [&str; 3] = ["hard", "firm", "soft"];
+
+/// The words of a reserve's `replenishment`.
+pub const REPLENISHMENTS: [&str; 4] = ["fixed-period", "polling", "deferrable", "sporadic"];
+
+/// The words of a reserve's `order`.
+pub const RESERVE_ORDERS: [&str; 3] = ["fifo", "fixed-priority", "edf"];
 
 /// `[[cluster]]`
 pub const CLUSTER: Section = Section {
@@ -713,12 +769,13 @@ pub const INTERFERENCE: Section = Section {
 };
 
 /// The whole file: its sections by the key that holds them.
-pub const FILE: [(&str, &Section); 15] = [
+pub const FILE: [(&str, &Section); 16] = [
     ("system", &SYSTEM),
     ("platform", &PLATFORM),
     ("task", &TASK),
     ("server", &SERVER),
     ("scheduler", &SCHEDULER),
+    ("reserve", &RESERVE),
     ("cluster", &CLUSTER),
     ("resource", &RESOURCE),
     ("spin_priority", &SPIN_PRIORITY),

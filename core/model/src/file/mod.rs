@@ -16,6 +16,7 @@ mod reader;
 mod references;
 mod repair;
 mod request;
+mod reserve;
 mod resource;
 mod scheduler;
 mod sections;
@@ -214,7 +215,10 @@ impl Reader {
         let scheduler_paths = paths_of("scheduler", scheduler_nodes);
         let cluster_nodes = self.items(root, "cluster");
         let cluster_paths = paths_of("cluster", cluster_nodes);
-        let named = Named::of(nodes, server_nodes, scheduler_nodes, cluster_nodes);
+        let reserve_nodes = self.items(root, "reserve");
+        let reserve_paths = paths_of("reserve", reserve_nodes);
+        let schedulers: Vec<&Node> = scheduler_nodes.iter().chain(reserve_nodes).collect();
+        let named = Named::of(nodes, server_nodes, &schedulers, cluster_nodes);
         let tasks: Vec<Option<Task>> = nodes
             .iter()
             .zip(&paths)
@@ -230,11 +234,19 @@ impl Reader {
             let scheduler = self.scheduler(node, &path, platform.as_ref(), &named);
             below.push((node.place.range.start, scheduler, path));
         }
+        let mut unranked = Vec::new();
+        for (node, path) in reserve_nodes.iter().zip(reserve_paths) {
+            let reserve = self.reserve(node, &path, platform.as_ref(), &named);
+            if let Some((reserve, false)) = &reserve {
+                unranked.push(reserve.name.clone());
+            }
+            below.push((node.place.range.start, reserve.map(|(it, _)| Scheduler::Server(it)), path));
+        }
         for (node, path) in cluster_nodes.iter().zip(cluster_paths) {
             below.push((node.place.range.start, self.cluster(node, &path), path));
         }
         unread.extend(below.iter().filter(|(_, item, _)| item.is_none()).map(|(.., path)| path.clone()));
-        let Schedulers { servers, server_paths, clusters, cluster_paths, is_complete: all_schedulers } =
+        let Schedulers { mut servers, server_paths, clusters, cluster_paths, is_complete: all_schedulers } =
             Schedulers::of(below);
         let mode_nodes = self.items(root, "mode");
         let mode_paths = paths_of("mode", mode_nodes);
@@ -299,6 +311,7 @@ impl Reader {
             && resources.iter().all(Option::is_some)
             && !(root.get("task").is_some() && nodes.is_empty());
         let (tasks, task_paths) = keep(tasks, paths);
+        reserve::rank(&mut servers, &unranked, &tasks);
         let all_modes = modes.iter().all(Option::is_some);
         let (modes, mode_paths) = keep(modes, mode_paths);
         let (interrupts, interrupt_paths) = keep(interrupts, interrupt_paths);

@@ -238,6 +238,9 @@ impl Printer {
             self.line("kind", &quoted(server.kind.word()));
         }
         self.server_kind(server.kind);
+        if let Some(deadline) = server.deadline {
+            self.span("deadline", deadline);
+        }
         if !server.tasks.is_empty() {
             self.line("tasks", &texts(&server.tasks));
         }

@@ -17,10 +17,12 @@ struct Reference {
     noun: &'static str,
 }
 
-const REFERENCES: [Reference; 8] = [
+const REFERENCES: [Reference; 10] = [
     Reference { section: "server", key: "tasks", targets: &["task"], noun: "task" },
     Reference { section: "scheduler", key: "tasks", targets: &["task"], noun: "task" },
-    Reference { section: "scheduler", key: "parent", targets: &["scheduler"], noun: "scheduler" },
+    Reference { section: "scheduler", key: "parent", targets: &["scheduler", "reserve"], noun: "scheduler" },
+    Reference { section: "reserve", key: "tasks", targets: &["task"], noun: "task" },
+    Reference { section: "reserve", key: "parent", targets: &["scheduler", "reserve"], noun: "scheduler" },
     Reference { section: "cluster", key: "tasks", targets: &["task"], noun: "task" },
     Reference { section: "request", key: "task", targets: &["task"], noun: "task" },
     Reference { section: "request", key: "device", targets: &["device"], noun: "device" },

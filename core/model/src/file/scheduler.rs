@@ -30,7 +30,7 @@ pub(super) struct Named<'t> {
     /// The first processor of the cluster of a task.
     clusters: BTreeMap<&'t str, CpuId>,
     /// The processor of a scheduler, its own or that of the nearest above it that gives one.
-    cpus: BTreeMap<&'t str, CpuId>,
+    pub(super) cpus: BTreeMap<&'t str, CpuId>,
     /// Whether the tasks of some cluster cannot be read.
     has_open_cluster: bool,
     /// What clusters call tasks that are not there: one of those that are may be meant.
@@ -43,7 +43,7 @@ impl<'t> Named<'t> {
     pub(super) fn of(
         tasks: &'t [Node],
         servers: &'t [Node],
-        schedulers: &'t [Node],
+        schedulers: &[&'t Node],
         clusters: &'t [Node],
     ) -> Named<'t> {
         let mut named = Named::default();
@@ -51,7 +51,7 @@ impl<'t> Named<'t> {
             named.soft.extend(names_of_tasks(table));
             named.tasks.extend(names_of_tasks(table));
         }
-        for table in schedulers.iter().filter_map(as_table) {
+        for table in schedulers.iter().filter_map(|node| as_table(node)) {
             named.tasks.extend(names_of_tasks(table));
             if table.get("order").and_then(text_of) == Some(Order::Table.word()) {
                 named.tables.extend(table.get("name").and_then(text_of));
@@ -115,10 +115,10 @@ impl<'t> Named<'t> {
 }
 
 /// The processor of each scheduler by its name: of the nearest one upwards that gives one. Every scheduler is passed once.
-fn inherited_cpus(schedulers: &[Node]) -> BTreeMap<&str, CpuId> {
+fn inherited_cpus<'t>(schedulers: &[&'t Node]) -> BTreeMap<&'t str, CpuId> {
     let mut parents: BTreeMap<&str, &str> = BTreeMap::new();
     let mut cpus: BTreeMap<&str, Option<CpuId>> = BTreeMap::new();
-    for (name, table) in schedulers.iter().filter_map(|node| Some((super::name_of(node), as_table(node)?))) {
+    for (name, table) in schedulers.iter().filter_map(|&node| Some((super::name_of(node), as_table(node)?))) {
         let given = table.get("cpu").and_then(cpu_of);
         let first = || match table.get("cpus").map(|node| &node.value) {
             Some(Value::List(list)) => list.first().and_then(cpu_of),
@@ -149,14 +149,20 @@ fn inherited_cpus(schedulers: &[Node]) -> BTreeMap<&str, CpuId> {
     cpus.into_iter().filter_map(|(name, cpu)| Some((name, cpu?))).collect()
 }
 
-fn as_table(node: &Node) -> Option<&Table> {
+/// Whether a scheduler of this kind has a key.
+fn has_key(kind: &str, key: &str) -> bool {
+    let keys = keys_of(kind);
+    keys.contains(&key) || (key == "deadline" && keys.contains(&"low_priority"))
+}
+
+pub(super) fn as_table(node: &Node) -> Option<&Table> {
     match &node.value {
         Value::Table(table) => Some(table),
         _ => None,
     }
 }
 
-fn text_of(node: &Node) -> Option<&str> {
+pub(super) fn text_of(node: &Node) -> Option<&str> {
     match &node.value {
         Value::Text(text) => Some(text),
         _ => None,
@@ -210,12 +216,13 @@ impl Reader {
         let above = table.get("parent").and_then(text_of);
         let has_windows = above.is_some_and(|above| named.tables.contains(above));
         let kind = self.scheduler_kind(table, path, has_windows);
+        let deadline = self.optional(table, path, "deadline", Reader::span);
         let time_table = if has_open_order { None } else { self.time_table(table, path, order) };
         if self.unread > before {
             return None;
         }
         let server = Server::new(name?, tasks, cpu?, kind?);
-        Some(Scheduler::Server(Server { parent, order, table: time_table, ..server }))
+        Some(Scheduler::Server(Server { parent, order, table: time_table, deadline, ..server }))
     }
 
     /// The `[[cluster]]` at `path`.
@@ -322,7 +329,7 @@ impl Reader {
     fn foreign_to(&mut self, table: &Table, path: &str, word: Option<&str>) {
         const COMMON: [&str; 8] = ["name", "parent", "cpu", "order", "cycle", "windows", "kind", "tasks"];
         let own = |key: &str| match word {
-            Some(word) => keys_of(word).contains(&key),
+            Some(word) => has_key(word, key),
             None => key == "priority",
         };
         for entry in &table.entries {
@@ -331,7 +338,7 @@ impl Reader {
             if !is_key || COMMON.contains(&key) || own(key) {
                 continue;
             }
-            let kinds = ServerKind::SCHEDULER_WORDS.into_iter().filter(|kind| keys_of(kind).contains(&key));
+            let kinds = ServerKind::SCHEDULER_WORDS.into_iter().filter(|kind| has_key(kind, key));
             let kinds: Vec<&str> = kinds.collect();
             let (reason, remedy) = match word {
                 Some(word) => (

@@ -247,6 +247,7 @@ pub(crate) fn server_verdict(
         budget: capacity.map(|c| c.budget),
         period: capacity.map(|c| c.period),
         guaranteed: None,
+        completion: None,
         largest_budget: None,
         promotions: promotions(cpu, index, options)?,
         note: None,

@@ -4,6 +4,7 @@
 mod edges;
 mod short_jobs;
 mod sizes;
+mod trees;
 
 use horolog_analysis::arrival_curve::ArrivalCurve;
 use horolog_analysis::cpu_model::InterruptLoad;

@@ -350,6 +350,9 @@ fn server_in_words(server: &ServerVerdict) {
         _ => String::new(),
     };
     outln!("server {} ({}{capacity})", server.name, server.kind);
+    if let Some(completion) = server.completion {
+        outln!("  its whole budget is served within {completion}");
+    }
     if let Some(largest) = &server.largest_budget {
         let edge = match largest.headroom {
             0 => "as given".to_owned(),
