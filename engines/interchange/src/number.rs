@@ -2,7 +2,7 @@
 
 use horolog_time::Span;
 
-/// Why a number is no duration.
+/// Why a number is not a duration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum NotATime {
     /// No decimal number.

@@ -6,7 +6,7 @@ use crate::arguments::Arguments;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
-use pages::{PAGES, Page};
+use pages::{Page, pages};
 
 /// The name of the whole manual.
 const MANUAL: &str = "horolog manual";
@@ -89,7 +89,7 @@ fn render(command: Command, verb: &str) -> std::io::Result<Rendered> {
     if !verbs.is_empty() {
         man.render_subcommands_section(&mut text)?;
     }
-    if let Some(page) = PAGES.iter().find(|page| page.verb == verb) {
+    if let Some(page) = pages().find(|page| page.verb == verb) {
         sections(page).to_writer(&mut text)?;
     }
     see_also(&name, verb, &verbs).to_writer(&mut text)?;
@@ -246,7 +246,7 @@ mod tests {
     fn every_verb_has_a_page_and_every_page_a_verb() {
         let verbs: Vec<String> = verbs().iter().map(|verb| verb.join(" ")).collect();
         assert!(verbs.len() > 30 && verbs.contains(&"trace record".to_owned()), "{verbs:?}");
-        let pages: Vec<&str> = PAGES.iter().map(|page| page.verb).collect();
+        let pages: Vec<&str> = pages().map(|page| page.verb).collect();
         let missing: Vec<&String> = verbs.iter().filter(|verb| !pages.contains(&verb.as_str())).collect();
         assert!(missing.is_empty(), "without a page: {missing:?}");
         let unknown: Vec<&&str> = pages.iter().filter(|page| !verbs.contains(&(**page).to_owned())).collect();
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn every_page_has_its_sections() {
-        for page in PAGES {
+        for page in pages() {
             assert!(!page.examples.is_empty() && !page.files.is_empty(), "{}", page.verb);
             let statuses: Vec<u8> = page.exit.iter().map(|(status, _)| *status).collect();
             assert!(statuses.is_sorted() && statuses.contains(&0) && statuses.contains(&2), "{}", page.verb);
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn every_example_is_one_of_its_verb() {
-        for page in PAGES {
+        for page in pages() {
             for (example, _) in page.examples {
                 let mut words = words(example);
                 if words.first().is_some_and(|word| word == "sudo") {
