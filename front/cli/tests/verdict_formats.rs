@@ -16,9 +16,9 @@ const LATE: &str = "[system]\nname = \"late\"\n[platform]\ncpus = [1]\n[[task]]\
 /// All jobs of `b` are done, beyond its deadline.
 const MISSED: &str = "[system]\nname = \"missed\"\n[platform]\ncpus = [1]\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"6 ms\"\npriority = 2\n\
                       [[task]]\nname = \"b\"\nperiod = \"20 ms\"\ndeadline = \"12 ms\"\nwcet = \"6 ms\"\npriority = 1\n";
-/// No test knows of schedulers.
-const OPEN: &str = "[system]\nname = \"open\"\n[platform]\ncpus = [1]\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\npriority = 2\n\
-                    [[scheduler]]\nname = \"s\"\norder = \"fixed-priority\"\npriority = 1\ntasks = [\"a\"]\n";
+/// It leaves something out, so no test decides it.
+const OPEN: &str = "[system]\nname = \"open\"\nunmodelled = [\"a lock\"]\n[platform]\ncpus = [1]\n\
+                    [[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\npriority = 2\n";
 const BAD: &str =
     "[system]\nname = \"bad\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"2\"\nprio = 3\n";
 
