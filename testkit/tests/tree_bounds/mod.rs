@@ -237,10 +237,10 @@ fn no_response_of_a_small_tree_exceeds_its_bound() {
     }
     eprintln!("{counts:?}");
     let reachable = ["tree-fixed-priority", "tree-busy-period", "tree-fifo", "tree-window"];
-    assert!(counts["tree-edf"].0 > 80 && counts["tree-constant-bandwidth"].0 > 10, "{counts:?}");
+    assert!(counts["tree-edf"].0 > 60 && counts["tree-constant-bandwidth"].0 > 10, "{counts:?}");
     for test in reachable {
         let (compared, reached) = counts.get(test).copied().unwrap_or_default();
-        assert!(compared > 50 && reached > 3, "{test}: {counts:?}");
+        assert!(compared > 30 && reached > 3, "{test}: {counts:?}");
     }
 }
 
