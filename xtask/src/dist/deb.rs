@@ -57,6 +57,12 @@ if [ -d /run/horolog ]; then
 fi
 ";
 
+/// What lintian is not to find.
+const OVERRIDES: &str =
+    "# The parser of YAML is written in Rust and has messages of libyaml; the C library is not in it.
+horolog: embedded-library libyaml *
+";
+
 /// Makes `horolog_VERSION-1_ARCHITECTURE.deb`.
 pub(crate) fn make(build: &Build<'_>, out: &Path) -> Made<PathBuf> {
     let tree = out.join("deb");
@@ -64,6 +70,7 @@ pub(crate) fn make(build: &Build<'_>, out: &Path) -> Made<PathBuf> {
     let documents = tree.join("usr/share/doc/horolog");
     write(&documents.join("copyright"), copyright(build.root)?.as_bytes())?;
     write(&documents.join("changelog.Debian.gz"), &packed_text(changelog(build)?.as_bytes())?)?;
+    write(&tree.join("usr/share/lintian/overrides/horolog"), OVERRIDES.as_bytes())?;
     let architecture = words_of(Command::new("dpkg").arg("--print-architecture"))?.trim().to_owned();
     let control = control(build, &tree, &architecture)?;
     write(&tree.join("DEBIAN/control"), control.as_bytes())?;
