@@ -21,6 +21,7 @@ mod rk_netr;
 mod rk_qram;
 mod rk_reserves;
 mod test_bench;
+mod two_cpus;
 
 pub use fact::{
     Agreement, Counts, ExperimentError, ExperimentReport, Fact, Listed, Options, OverSeeds, Series,

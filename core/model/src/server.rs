@@ -176,7 +176,7 @@ pub struct Server {
     pub order: Order,
     /// The time table, where it orders by one.
     pub table: Option<TimeTable>,
-    /// By when its whole budget is to be served once it is there and work is: what an analysis judges, and nobody else looks at.
+    /// By when its whole budget is to be served once it is there and work is: what the analysis alone judges.
     pub deadline: Option<Span>,
 }
 

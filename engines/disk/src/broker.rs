@@ -30,7 +30,7 @@ pub struct Settings {
     pub longest_ns: u64,
 }
 
-/// Somebody wants bytes read or written.
+/// Bytes that a client wants read or written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// When, ns.
@@ -233,7 +233,7 @@ impl Broker {
         dropped
     }
 
-    /// What the reserve's requests came to; `None` of best effort: all of those.
+    /// What became of the requests on a reserve; `None`: of best effort.
     #[must_use]
     pub fn tally(&self, reserve: Option<ReserveId>) -> Option<Tally> {
         match reserve {
@@ -464,7 +464,7 @@ mod tests {
         assert_eq!(broker.delete(leaving, 0), [0]);
         assert_eq!(broker.counted().len(), 2, "it counts while the other one's work is left");
         assert_eq!(broker.submit(&request(Some(leaving), 0, 4)), Err(SubmitError::NoSuchReserve(leaving)));
-        assert_eq!(broker.done(1), None, "nobody waits for it");
+        assert_eq!(broker.done(1), None, "no request waits for it");
     }
 
     #[test]

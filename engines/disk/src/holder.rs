@@ -1,4 +1,4 @@
-//! A reserve that somebody holds: what waits for its release, and when the last ones were released.
+//! A reserve that a client holds: what waits for its release, and when the last ones were released.
 
 use crate::admission::Reserve;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 #[serde(transparent)]
 pub struct ReserveId(pub u64);
 
-/// What a reserve's operations came to.
+/// What became of the operations of a reserve.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Tally {
     /// Requests that are finished.

@@ -3,11 +3,11 @@
 use super::{RATE, tasks};
 use crate::ExperimentError;
 use crate::fpds_rtai::work::Work;
+use crate::two_cpus::{guarded, two_cpus};
 use horolog_measure::costs::{CostOptions, InterruptSource, measure};
 use horolog_sys::Error;
-use horolog_sys::cpu_list::online_cpus;
 use horolog_sys::fixed_priority::{Class, may_use_fifo};
-use horolog_sys::guardian::{Guardian, GuardianOptions};
+use horolog_sys::guardian::Guardian;
 use horolog_sys::network::{FloodOptions, LONGEST, Lab, LabOptions, Reception};
 use horolog_time::Span;
 
@@ -29,24 +29,10 @@ impl Scene {
     /// Sets it up: the last CPU receives, the first sends.
     pub(super) fn set() -> Result<Scene, Error> {
         may_use_fifo(98)?;
-        let cpus = online_cpus()?;
-        let (Some(&first), Some(&last)) = (cpus.first(), cpus.last()) else {
-            return Err(Error::unexpected("the online CPUs", "there are none", ""));
-        };
-        if first == last {
-            return Err(Error::unsupported(
-                "an experiment with a sender and a receiver",
-                "it needs two CPUs: the flood would displace what it is to disturb",
-            ));
-        }
-        let mut guardian = Guardian::start(&GuardianOptions {
-            deadline: Some(PATIENCE),
-            housekeeping: vec![first],
-            ..GuardianOptions::default()
-        })?;
-        let options = LabOptions { receive_cpu: last, send_cpu: first };
-        let lab = Lab::build(&mut guardian, options, &mut |_| {})?;
-        Ok(Scene { guardian, lab, options, work: None, wake_cost: None })
+        let ends = two_cpus("it needs two CPUs: the flood would displace what it is to disturb")?;
+        let mut guardian = guarded(ends, PATIENCE)?;
+        let lab = Lab::build(&mut guardian, ends, &mut |_| {})?;
+        Ok(Scene { guardian, lab, options: ends, work: None, wake_cost: None })
     }
 
     pub(super) fn lab(&self) -> &Lab {

@@ -60,7 +60,7 @@ fn set(random: &mut Random) -> (Vec<Reserve>, u64) {
     }
 }
 
-/// Everything that a set's clients and ten best-effort requests came to, in 400 units of time.
+/// All that became of a set's clients and ten best-effort requests in 400 units of time.
 fn of_a_set(policy: Policy, seed: u64, index: u64) -> Result<Vec<Finished>, ExperimentError> {
     let mut random = Random::of_item(seed, index);
     let (reserves, longest_ns) = set(&mut random);

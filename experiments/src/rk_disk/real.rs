@@ -42,9 +42,9 @@ pub(super) fn measured(
 ) -> Result<(), ExperimentError> {
     let file = file_of_blocks().map_err(failed)?;
     let open = || DirectFile::open(file.path(), BLOCK, false).map_err(DiskError::from);
-    let longest = open().and_then(|mut device| measure(&mut device, BLOCK, 500));
-    let longest_ns = match longest.as_ref().map(|times| times.last().copied()) {
-        Ok(longest) => 2 * longest.unwrap_or(1),
+    let longest = open().and_then(|mut device| measure(&mut device, BLOCK));
+    let longest_ns = match longest {
+        Ok(found) => found.counted_ns.max(1),
         Err(error) => {
             let (statement, published) =
                 ("the same on this machine's disk", "very small with reserves (no figure)");

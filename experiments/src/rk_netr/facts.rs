@@ -44,7 +44,7 @@ fn last(curve: &[Point]) -> f64 {
 fn where_overloaded(curve: &[Point], agrees: bool) -> Agreement {
     let sent = curve.last().map_or(0.0, Point::sent_kpps);
     if sent < OVERLOAD * most(curve) {
-        let reason = format!("the sender came to {sent:.0} kpps, too little to overload the receiver");
+        let reason = format!("the sender reached {sent:.0} kpps, too little to overload the receiver");
         return Agreement::Undecided(reason);
     }
     if agrees { Agreement::Agrees } else { Agreement::Disagrees }

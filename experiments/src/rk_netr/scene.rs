@@ -2,12 +2,12 @@
 
 use super::point::Configuration;
 use crate::ExperimentError;
+use crate::two_cpus::{guarded, two_cpus};
 use horolog_netr::{Options, Receiver, Reserve, Unreserved, check};
 use horolog_reserve::network::{ByteAmount, Flow, Protocol, WhenUsedUp};
 use horolog_sys::Error;
-use horolog_sys::cpu_list::online_cpus;
 use horolog_sys::fixed_priority::{Class, may_use_fifo};
-use horolog_sys::guardian::{Guardian, GuardianOptions};
+use horolog_sys::guardian::Guardian;
 use horolog_sys::network::{Lab, LabOptions, Reception};
 use horolog_time::Span;
 
@@ -32,27 +32,13 @@ impl Scene {
     /// Sets it up: the last CPU receives, the first sends.
     pub(super) fn set() -> Result<Scene, Error> {
         may_use_fifo(RECEIVER)?;
-        let cpus = online_cpus()?;
-        let (Some(&first), Some(&last)) = (cpus.first(), cpus.last()) else {
-            return Err(Error::unexpected("the online CPUs", "there are none", ""));
-        };
-        if first == last {
-            return Err(Error::unsupported(
-                "an experiment with a sender and a receiver",
-                "it needs two CPUs",
-            ));
-        }
-        check(last)?;
-        let mut guardian = Guardian::start(&GuardianOptions {
-            deadline: Some(PATIENCE),
-            housekeeping: vec![first],
-            ..GuardianOptions::default()
-        })?;
-        let cpus = LabOptions { receive_cpu: last, send_cpu: first };
-        let lab = Lab::build(&mut guardian, cpus, &mut |_| {})?;
+        let ends = two_cpus("it needs two CPUs")?;
+        check(ends.receive_cpu)?;
+        let mut guardian = guarded(ends, PATIENCE)?;
+        let lab = Lab::build(&mut guardian, ends, &mut |_| {})?;
         lab.offload_checksums(false)?;
         lab.reply(&mut guardian, false)?;
-        Ok(Scene { guardian, lab, cpus })
+        Ok(Scene { guardian, lab, cpus: ends })
     }
 
     /// Who receives. The reserve is larger than what is sent: what is lost is lost for other reasons.

@@ -7,7 +7,7 @@ use horolog_disk::Amount;
 use horolog_time::Span;
 use std::path::PathBuf;
 
-/// A name and how much of the disk it stands for.
+/// A name and how much of the disk it is.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedAmount {
     pub(crate) name: String,

@@ -230,7 +230,7 @@ pub fn tally(told: &Map, at: i16) -> Result<Vec<Instruction>, Error> {
     code.by(R2, Operation::Move, R10);
     code.with(R2, Operation::Add, -4);
     code.call(MAP_LOOKUP);
-    // A queue of somebody else.
+    // A queue of another program.
     code.jump_if(R0, Condition::Equal, 0, other);
     for (argument, offset) in [(8, at), (16, at + 8)] {
         code.load(Size::Long, R1, R6, argument);

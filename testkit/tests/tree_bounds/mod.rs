@@ -110,23 +110,11 @@ fn task(random: &mut Random, draft: &mut Draft, order: Order) -> String {
     };
     let deadline = random.between(period / 2 + wcet, period + 6);
     draft.tasks.push(Task {
-        name: name.clone(),
-        arrival,
         deadline: Some(ns(deadline)),
-        wcet: ns(wcet),
         bcet: ns(random.between(1, wcet)),
-        offset: None,
         jitter: ns(if random.below(3) == 0 { random.below(5) } else { 0 }),
         priority: (order == Order::FixedPriority).then(|| Priority::new(random.between(1, 3) as i64)),
-        cpu: CpuId(0),
-        preemption: Preemption::Preemptive,
-        overrun: OverrunPolicy::Count,
-        execution: ExecutionTimes::Wcet,
-        criticality: None,
-        promotion: None,
-        sections: Vec::new(),
-        is_soft: false,
-        body: None,
+        ..Task::new(&name, arrival, ns(wcet))
     });
     name
 }

@@ -398,7 +398,7 @@ impl<'s> Tree<'s> {
         }
     }
 
-    /// Something beside a node that stands at the same priority, at one of its places. A queue without a budget waits for all that is
+    /// Something beside a node that has the same priority as one of the node's places. A queue without a budget waits for all that is
     /// there when its own work comes, and is not concerned.
     fn equal(&self, parent: Node, id: ServerId, server: &Server) -> Option<&'s str> {
         let own = server.kind.priority();
@@ -429,7 +429,7 @@ impl<'s> Tree<'s> {
         let within = supply.within(Rc::new(set));
         within.ok_or_else(|| {
             format!(
-                "the time table `{}` has a budget, or stands below one, below another time table or below EDF: how its windows \
+                "the time table `{}` has a budget, or is below one, below another time table or below EDF: how its windows \
                  and what is above them meet is not known",
                 server.name
             )
@@ -445,7 +445,7 @@ impl<'s> Tree<'s> {
             Some(Err(reason)) => return Err(reason.clone()),
             None => return Err("the scheduler above is not known".to_owned()),
         };
-        // Its children's deadlines are compared there; nobody asks for its own supply.
+        // Its children's deadlines are compared there, so its own supply is not used.
         let mut longest = deadlines.longest;
         if let (ServerKind::ConstantBandwidth { capacity, .. }, Ok(())) = (server.kind, &deadlines.all_meet) {
             let own = deadlines::share_backlog(&self.all_work(Some(id)), capacity, &mut self.effort());

@@ -146,7 +146,7 @@ impl TreeSupply {
         Ok((self, done))
     }
 
-    /// The same within windows of a time table; `None` where a budget, another time table or EDF stands above.
+    /// The same within windows of a time table; `None` where a budget, another time table or EDF is above.
     pub(super) fn within(&self, windows: Rc<WindowSet>) -> Option<TreeSupply> {
         let is_plain = matches!(self.base, Base::Whole) && self.budgets.is_empty();
         is_plain.then(|| TreeSupply { base: Base::Windows(windows), ..self.clone() })

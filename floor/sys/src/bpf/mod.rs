@@ -116,7 +116,7 @@ impl Attributes {
 
 fn descriptor(answer: std::io::Result<i32>, what: impl Into<String>) -> Result<OwnedFd, Error> {
     let number = answer.map_err(|error| Error::io(what, &error, REMEDY))?;
-    // SAFETY: the kernel just gave this descriptor to us (closed on exec), and nobody else owns it.
+    // SAFETY: the kernel just gave this descriptor to us (closed on exec), and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 

@@ -77,7 +77,7 @@ impl Interface {
         self.set_feature("ETHTOOL_SGSO", ETHTOOL_SGSO, on)
     }
 
-    /// Checksums by the device: without them the sender computes them, since nobody else does where a program takes packets
+    /// Checksums by the device: without them the sender computes them, since nothing else does where a program takes packets
     /// from a virtual device before the protocols see them.
     pub(super) fn set_checksum_offload(&self, on: bool) -> Result<(), Error> {
         self.set_feature("ETHTOOL_STXCSUM", ETHTOOL_STXCSUM, on)

@@ -273,7 +273,7 @@ impl Lab {
     }
 
     /// Whether the sender leaves the checksums of its packets to its device. Off where a program takes packets from the
-    /// receiving device before the protocols: nobody would fill them in. It ends with the devices.
+    /// receiving device before the protocols: they would never be filled in. It ends with the devices.
     ///
     /// # Errors
     /// Where the setting cannot be changed.

@@ -20,10 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// So many operations are measured where no longest time is given, and the longest counts so many times.
-const MEASURED: u64 = 500;
-const MARGIN: u64 = 2;
-
 /// A served disk as JSON, `horolog.disk-service/1`.
 #[derive(Serialize)]
 struct Served<'a> {
@@ -35,6 +31,8 @@ struct Served<'a> {
     reserves: &'a [Admitted],
     /// None of a dry run; best effort last.
     uses: Option<&'a [Use]>,
+    /// Requests that the disk failed at; none of a dry run.
+    failed: Option<u64>,
 }
 
 /// A reserve that is admitted.
@@ -85,7 +83,7 @@ fn serve(words: &ServeDisk) -> Done {
         DirectFile::open(&words.file, words.chunk, words.writable).map_err(|error| failed(error.into()))?;
     let longest_ns = match words.longest {
         Some(longest) => longest.as_ns(),
-        None => longest(&mut device, words.chunk)?,
+        None => measured(&mut device, words.chunk)?,
     };
     let policy = match words.policy {
         DiskPolicy::Edf => Policy::Edf,
@@ -121,26 +119,26 @@ fn serve(words: &ServeDisk) -> Done {
             is_measured: words.longest.is_none(),
             reserves: &reserves,
             uses: uses.as_deref(),
+            failed: uses.as_ref().map(|_| service.failed()),
         })?,
         Format::Table => print(&reserves, longest_ns, uses.as_deref()),
     }
-    Ok(closing(reserves.len(), uses.as_deref()))
+    Ok(closing(reserves.len(), uses.as_deref(), service.failed()))
 }
 
 fn not_admitted(why: impl std::fmt::Display) -> Verdict {
     Verdict::Line(format!("no: {why} (exit 1)"), 1)
 }
 
-/// Twice the longest of some operations.
-fn longest(device: &mut DirectFile, chunk: u64) -> Result<u64, Failure> {
-    let times = measure(device, chunk, MEASURED).map_err(failed)?;
-    let longest = times.last().copied().unwrap_or(0);
-    let (middle, longest) = (Span::from_ns(times[times.len() / 2]), Span::from_ns(longest));
-    let counted = Span::from_ns(longest.as_ns().saturating_mul(MARGIN)).rounded_up();
+/// What the admission counts for an operation, measured.
+fn measured(device: &mut DirectFile, chunk: u64) -> Result<u64, Failure> {
+    let found = measure(device, chunk).map_err(failed)?;
+    let counted = Span::from_ns(found.counted_ns).rounded_up();
     progress::say(format_args!(
-        "measured {MEASURED} operations of {chunk} bytes: median {}, longest {}; the admission counts {counted}, which is no bound of this disk",
-        middle.rounded(),
-        longest.rounded()
+        "measured {} operations of {chunk} bytes: median {}, longest {}; the admission counts {counted}, which is no bound of this disk",
+        found.operations,
+        Span::from_ns(found.median_ns).rounded(),
+        Span::from_ns(found.longest_ns).rounded()
     ));
     Ok(counted.as_ns())
 }
@@ -192,7 +190,7 @@ fn print(reserves: &[Admitted], longest_ns: u64, uses: Option<&[Use]>) {
     outln!("an operation is counted as {}", Span::from_ns(longest_ns));
 }
 
-fn closing(reserves: usize, uses: Option<&[Use]>) -> Verdict {
+fn closing(reserves: usize, uses: Option<&[Use]>, failed: u64) -> Verdict {
     let Some(uses) = uses else {
         let noun = output::count(reserves as u64, "reserve");
         return Verdict::Line(format!("holds: {noun} admitted (exit 0)"), 0);
@@ -204,10 +202,15 @@ fn closing(reserves: usize, uses: Option<&[Use]>) -> Verdict {
         0 => String::new(),
         _ => format!("; {} took longer than the admission counts", output::count(overran, "operation")),
     };
-    let requests = output::count(requests, "request");
-    match late {
-        0 => Verdict::Line(format!("holds: {requests}, none late{too_long} (exit 0)"), 0),
-        _ => Verdict::Line(format!("no: {late} of {requests} late{too_long} (exit 1)"), 1),
+    let asked = output::count(requests, "request");
+    match (requests, late, failed) {
+        (0, ..) => Verdict::Line("undecided: nothing was asked of the disk (exit 4)".to_owned(), 4),
+        (_, 0, 0) => Verdict::Line(format!("holds: {asked}, none late{too_long} (exit 0)"), 0),
+        (_, _, 0) => Verdict::Line(format!("no: {late} of {asked} late{too_long} (exit 1)"), 1),
+        (..) => Verdict::Line(
+            format!("no: the disk failed at {failed} of {asked}, {late} late{too_long} (exit 1)"),
+            1,
+        ),
     }
 }
 
@@ -278,8 +281,9 @@ fn tell(words: &ReadDisk, bytes: u64, times: &[Times]) -> Done {
         }
     }
     let requests = output::count(reads.requests, "request");
-    Ok(match late {
-        0 => Verdict::Line(format!("holds: {requests}, none late (exit 0)"), 0),
-        _ => Verdict::Line(format!("no: {late} of {requests} late (exit 1)"), 1),
+    Ok(match reads.late {
+        None => Verdict::Line(format!("holds: {requests} answered, and nothing was promised (exit 0)"), 0),
+        Some(0) => Verdict::Line(format!("holds: {requests}, none late (exit 0)"), 0),
+        Some(late) => Verdict::Line(format!("no: {late} of {requests} late (exit 1)"), 1),
     })
 }

@@ -97,7 +97,7 @@ fn a_program_has_its_bytes_and_the_counters_tell_of_each_packet() {
     wait_for("the command", || exists(&begun));
     let (reserved, other) =
         (network.lab.sender_socket(5_000).unwrap(), network.lab.sender_socket(5_001).unwrap());
-    // Without somebody who listens, some sends would only tell of an answer to the one before.
+    // Without a listener some sends would only report an answer to the one before.
     let _listening = [5_000, 5_001].map(|port| network.lab.receiver_socket(port).unwrap());
     for _ in 0..12 {
         reserved.send(&[0; 80]).unwrap();

@@ -38,7 +38,7 @@ impl DiskClient {
     /// Connects; requests are on the reserve of this name, or best effort.
     ///
     /// # Errors
-    /// Where nobody listens, or no reserve has this name.
+    /// Where no service listens, or no reserve has this name.
     pub fn connect(path: &Path, reserve: Option<&str>) -> Result<DiskClient, DiskError> {
         let socket = UnixStream::connect(path).map_err(|error| {
             DiskError::NoService(format!("no disk is served at {}: {error}", path.display()))

@@ -118,7 +118,7 @@ pub enum DiskError {
     System(horolog_sys::Error),
     /// The disk failed at one of its operations.
     Failed(String),
-    /// Nobody serves a disk there.
+    /// No disk is served there.
     NoService(String),
     /// The service has ended.
     Ended,
@@ -177,6 +177,8 @@ struct State {
     broker: Broker,
     jobs: BTreeMap<u64, Job>,
     tags: u64,
+    /// Requests that the disk failed at.
+    failed: u64,
     is_ending: bool,
 }
 
@@ -207,7 +209,7 @@ impl fmt::Debug for DiskService {
     }
 }
 
-/// What a client's requests came to.
+/// What became of the requests of a client.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Use {
     /// The reserve; none of best effort.
@@ -245,7 +247,7 @@ impl DiskService {
             })?;
             admitted.push((named, id));
         }
-        let state = State { broker, jobs: BTreeMap::new(), tags: 0, is_ending: false };
+        let state = State { broker, jobs: BTreeMap::new(), tags: 0, failed: 0, is_ending: false };
         let shared = Arc::new(Shared {
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -286,7 +288,7 @@ impl DiskService {
         Handle::of(&self.shared, reserve)
     }
 
-    /// What each reserve's requests came to so far, and best effort last.
+    /// What became of the requests on each reserve so far, and last of best effort.
     #[must_use]
     pub fn uses(&self) -> Vec<Use> {
         let state = self.shared.lock();
@@ -295,6 +297,12 @@ impl DiskService {
             .chain([(None, None)])
             .map(|(reserve, id)| Use { reserve, tally: state.broker.tally(id).unwrap_or_default() })
             .collect()
+    }
+
+    /// Requests that the disk failed at.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.shared.lock().failed
     }
 
     fn end(&mut self) {
@@ -434,17 +442,43 @@ fn keep(state: &mut State, operation: &Operation, done: Result<Option<&[u8]>, ho
     }
     let Some(finished) = finished else { return };
     if let Some(job) = state.jobs.remove(&finished.tag) {
+        state.failed += u64::from(job.error.is_some());
         let data = if job.is_write { Vec::new() } else { job.data };
         let answer = job.error.map_or(Ok(Answer { data, finished }), |why| Err(DiskError::Failed(why)));
         let _ = job.answer.send(answer);
     }
 }
 
-/// How long operations of so many bytes at random places take, ns, ascending: a measurement, no bound.
+/// So many operations are measured where the longest time of one is not given, and the longest counts so many times.
+const MEASURED: u64 = 500;
+const MARGIN: u64 = 2;
+
+/// How long operations take, measured: no bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Measured {
+    /// How many there were.
+    pub operations: u64,
+    /// The median, ns.
+    pub median_ns: u64,
+    /// The longest, ns.
+    pub longest_ns: u64,
+    /// What an admission counts for one: twice the longest, ns.
+    pub counted_ns: u64,
+}
+
+/// Measures operations of so many bytes, for an admission.
 ///
 /// # Errors
 /// Where the disk does not answer.
-pub fn measure(device: &mut impl Device, bytes: u64, operations: u64) -> Result<Vec<u64>, DiskError> {
+pub fn measure(device: &mut impl Device, bytes: u64) -> Result<Measured, DiskError> {
+    let times = times(device, bytes, MEASURED)?;
+    let (median_ns, longest_ns) = (times[times.len() / 2], times[times.len() - 1]);
+    let counted_ns = longest_ns.saturating_mul(MARGIN);
+    Ok(Measured { operations: MEASURED, median_ns, longest_ns, counted_ns })
+}
+
+/// How long operations of so many bytes at random places take, ns, ascending.
+fn times(device: &mut impl Device, bytes: u64, operations: u64) -> Result<Vec<u64>, DiskError> {
     let places = (device.length().saturating_sub(bytes)) / DIRECT_BLOCK + 1;
     let mut random = horolog_draw::Random::new(operations);
     let mut times = Vec::new();

@@ -31,7 +31,7 @@ impl DiskServer {
     /// Listens for this user's programs.
     ///
     /// # Errors
-    /// Where somebody listens there already, or the socket cannot be made.
+    /// Where a service listens there already, or the socket cannot be made.
     pub fn bind(path: &Path) -> Result<DiskServer, Error> {
         let what = format!("bind({})", path.display());
         let remedy = "give another --socket, in a folder that lets you write";

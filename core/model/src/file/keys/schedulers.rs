@@ -9,7 +9,7 @@ pub const SCHEDULER: Section = Section {
     meaning: "What orders tasks and other schedulers below it; or a root over several processors.",
     keys: &[
         required("name", Kind::Text, "The scheduler's name, unique among servers and schedulers."),
-        key("parent", Kind::Text, "the root of its CPU", "The scheduler that it stands below."),
+        key("parent", Kind::Text, "the root of its CPU", "The scheduler directly above it."),
         key("cpu", Kind::Integer, "that of its parent, or the only CPU there is", "Its CPU."),
         key("cpus", Kind::CpuList, "one CPU", "The CPUs of a root over several of them."),
         key("order", Kind::Word(&Order::WORDS), "\"fifo\"", "How it orders what is below it."),
@@ -96,7 +96,7 @@ pub const RESERVE: Section = Section {
             "above all that gives one, the shorter its deadline the more important",
             "Its place below its parent; larger is more important.",
         ),
-        key("parent", Kind::Text, "the root of its CPU", "The reserve or scheduler that it stands below."),
+        key("parent", Kind::Text, "the root of its CPU", "The reserve or scheduler directly above it."),
         key("cpu", Kind::Integer, "that of its parent, or the only CPU there is", "Its CPU."),
         key("order", Kind::Word(&RESERVE_ORDERS), "\"fifo\"", "How it orders what is below it."),
         key("tasks", Kind::Texts, "none", "The names of the tasks directly below it."),
