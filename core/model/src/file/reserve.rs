@@ -6,10 +6,11 @@ use super::scheduler::Named;
 use super::tree::{Node, Table};
 use crate::server::DEFAULT_REPLENISHMENTS;
 use crate::{
-    Capacity, LowPriority, Order, Platform, Priority, Server, ServerKind, SporadicRules, Task, path,
+    Capacity, CpuId, LowPriority, Order, Platform, Priority, Server, ServerKind, SporadicRules, Task, path,
 };
 use horolog_time::Span;
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl Reader {
     /// The reserve at `path`, and whether the file gives its priority; `None` where something in it cannot be read (the messages say
@@ -126,53 +127,53 @@ fn kind_of(word: &str, capacity: Capacity, priority: Priority, low_priority: Low
 /// Gives the named reserves their priorities: above everything below the same parent that gives one, the shorter the deadline the more
 /// important, of equal deadlines the first in the file.
 pub(super) fn rank(servers: &mut [Server], unranked: &[String], tasks: &[Task]) {
-    let is_unranked: Vec<bool> = servers.iter().map(|server| unranked.contains(&server.name)).collect();
-    let named: BTreeSet<&str> = servers.iter().flat_map(|server| &server.tasks).map(String::as_str).collect();
-    let root_tasks: Vec<&Task> = tasks.iter().filter(|task| !named.contains(task.name.as_str())).collect();
-    let mut ranked: Vec<(usize, Priority)> = Vec::new();
-    let mut done: BTreeSet<usize> = BTreeSet::new();
-    for first in 0..servers.len() {
-        if !is_unranked[first] || done.contains(&first) {
-            continue;
-        }
-        let (parent, cpu) = (&servers[first].parent, servers[first].cpu);
-        let beside = |other: &&usize| servers[**other].parent == *parent && servers[**other].cpu == cpu;
-        let all: Vec<usize> = (0..servers.len()).collect();
-        let siblings: Vec<usize> = all.iter().filter(beside).copied().collect();
-        let above = parent.as_ref().and_then(|name| servers.iter().find(|server| server.name == *name));
-        let of_tasks: Vec<Priority> = match (parent, above) {
-            (Some(_), Some(above)) => tasks
-                .iter()
-                .filter(|task| above.tasks.contains(&task.name))
-                .filter_map(|task| task.priority)
-                .collect(),
-            (Some(_), None) => Vec::new(),
-            (None, _) => {
-                root_tasks.iter().filter(|task| task.cpu == cpu).filter_map(|task| task.priority).collect()
+    let unranked: BTreeSet<&str> = unranked.iter().map(String::as_str).collect();
+    let mut open: BTreeMap<(Option<String>, CpuId), Vec<usize>> = BTreeMap::new();
+    for (place, server) in servers.iter().enumerate().filter(|(_, one)| unranked.contains(&*one.name)) {
+        open.entry((server.parent.clone(), server.cpu)).or_default().push(place);
+    }
+    if open.is_empty() {
+        return;
+    }
+    let given = highest_given(servers, &unranked, tasks);
+    for (below, mut places) in open {
+        let highest = given.get(&below).copied().unwrap_or(0);
+        places.sort_by_key(|&place| Reverse((servers[place].deadline.unwrap_or(Span::MAX), place)));
+        for (place, number) in places.into_iter().zip(1..) {
+            if let ServerKind::Polling { priority, .. }
+            | ServerKind::Deferrable { priority, .. }
+            | ServerKind::Sporadic { priority, .. } = &mut servers[place].kind
+            {
+                *priority = Priority::new(highest.saturating_add(number));
             }
-        };
-        let given =
-            siblings.iter().filter(|&&it| !is_unranked[it]).filter_map(|&it| servers[it].kind.priority());
-        let lows = siblings.iter().filter_map(|&it| match servers[it].kind.low_priority() {
+        }
+    }
+}
+
+/// The highest priority that something directly below each scheduler, or below the root of a processor, gives itself.
+fn highest_given(
+    servers: &[Server],
+    unranked: &BTreeSet<&str>,
+    tasks: &[Task],
+) -> BTreeMap<(Option<String>, CpuId), i64> {
+    let mut above: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut highest: BTreeMap<(Option<String>, CpuId), i64> = BTreeMap::new();
+    let mut take = |parent: Option<String>, cpu: CpuId, priority: Priority| {
+        let known = highest.entry((parent, cpu)).or_insert(priority.number());
+        *known = priority.number().max(*known);
+    };
+    for server in servers {
+        above.extend(server.tasks.iter().map(|task| (task.as_str(), server.name.as_str())));
+        let own = server.kind.priority().filter(|_| !unranked.contains(&*server.name));
+        let low = match server.kind.low_priority() {
             Some(LowPriority::At(low)) => Some(low),
             _ => None,
-        });
-        let highest = given.chain(of_tasks).chain(lows).map(Priority::number).max().unwrap_or(0);
-        let mut open: Vec<usize> = siblings.into_iter().filter(|&it| is_unranked[it]).collect();
-        let key = |&it: &usize| (servers[it].deadline.unwrap_or(Span::MAX), it);
-        open.sort_by_key(|it| std::cmp::Reverse(key(it)));
-        for (rank, it) in open.into_iter().enumerate() {
-            let number = highest.saturating_add(1).saturating_add(rank as i64);
-            ranked.push((it, Priority::new(number)));
-            done.insert(it);
-        }
+        };
+        own.into_iter().chain(low).for_each(|given| take(server.parent.clone(), server.cpu, given));
     }
-    for (it, number) in ranked {
-        match &mut servers[it].kind {
-            ServerKind::Polling { priority, .. }
-            | ServerKind::Deferrable { priority, .. }
-            | ServerKind::Sporadic { priority, .. } => *priority = number,
-            _ => {}
-        }
+    for task in tasks {
+        let parent = above.get(task.name.as_str()).map(|name| (*name).to_owned());
+        task.priority.into_iter().for_each(|given| take(parent.clone(), task.cpu, given));
     }
+    highest
 }
