@@ -13,6 +13,9 @@ import { exactTime, tickBase, tickLabel, ticks, time, unitFor } from "./units";
 import { Viewport } from "./viewport";
 import { jobAt, jobWords, laneWords, placeWords } from "./words";
 
+/** How long a page that nobody scrolls waits for a free moment before it reads the recording. */
+const IDLE_MS = 1_500;
+
 interface Placed {
   finding: Finding;
   index: number;
@@ -83,7 +86,7 @@ export class TimelineView {
     this.listen();
   }
 
-  /** Starts decoding when the section comes near the screen. */
+  /** Starts decoding when the section comes near the screen, else when the page has nothing else to do: it may be printed or saved unseen. */
   start(): void {
     if (this.rows.length === 0) return;
     this.layout();
@@ -96,6 +99,9 @@ export class TimelineView {
       { rootMargin: "600px" },
     );
     observer.observe(this.element);
+    const later = () => void this.decoded();
+    if ("requestIdleCallback" in window) requestIdleCallback(later, { timeout: IDLE_MS });
+    else setTimeout(later, IDLE_MS);
   }
 
   /** Shows the worst job of a task: measured, else simulated. */

@@ -86,6 +86,24 @@ test("the timeline is drawn at first sight, before anybody touches it", { skip }
   }
 });
 
+test("a page that nobody scrolls has its timeline, also in print", { skip }, async () => {
+  for (const media of ["screen", "print"]) {
+    const { page, troubles, context } = await open(browser, small, { viewport: { width: 1280, height: 400 } });
+    await page.waitForSelector("#timeline[data-ready]", { state: "attached", timeout: 30_000 });
+    assert.equal(await page.evaluate(() => scrollY), 0, "nothing moved the page");
+    await page.emulateMedia({ media });
+    if (media === "print") await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    // The same page in a window that shows all of it.
+    await page.setViewportSize({ width: 1280, height: await page.evaluate(() => document.documentElement.scrollHeight) });
+    await frames(page);
+    const seen = await ink(page);
+    assert.ok(seen.length >= 8, `${seen.length} lanes`);
+    for (const lane of seen) assert.ok(lane.ink > 0.001, `${lane.name} is blank in ${media}`);
+    assert.deepEqual(troubles, []);
+    await context.close();
+  }
+});
+
 test("a timeline longer than the screen shows each of its lanes where it comes into sight", { skip }, async () => {
   const document = documentOf(small);
   const own = document.tasks.length;
