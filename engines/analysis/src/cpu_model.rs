@@ -394,7 +394,8 @@ impl CpuModel {
             self.interferences[..self.measured].iter().map(|i| i.utilisation_ppb as f64 / 1e9).sum();
         let threads = &self.drivers.threads;
         let threads: f64 = threads.iter().map(|t| share(&t.load.arrival, t.load.wcet)).sum();
-        tasks + interrupts + threads + outside
+        // Sums of nothing are -0.0.
+        0.0 + tasks + interrupts + threads + outside
     }
 }
 

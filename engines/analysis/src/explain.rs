@@ -352,11 +352,13 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
         let count = |arrival: &ArrivalCurve| if closed { arrival.closed(x) } else { arrival.half_open(x) };
         match server.seen_from(Some(own)) {
             Seen::Load(load) => terms.server(server, count(&load.arrival))?,
-            Seen::Tasks(tasks) => {
+            Seen::Tasks(tasks, moves) => {
                 for task in tasks {
                     let count = count(&task.arrival);
                     terms.work_of(TermKind::Interference, task, count)?;
                 }
+                let each = moves.iter().map(|load| count(&load.arrival) * u128::from(load.wcet));
+                terms.server_switching += each.sum::<u128>();
             }
             Seen::Nothing | Seen::Unbounded => {}
         }

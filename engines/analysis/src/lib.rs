@@ -125,7 +125,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
                 processors.push(ProcessorVerdict {
                     cpu,
                     cluster: None,
-                    utilisation: found.shares.iter().map(|&(c, t)| c as f64 / t as f64).sum(),
+                    utilisation: found.shares.iter().fold(0.0, |sum, &(c, t)| sum + c as f64 / t as f64),
                     tests: Vec::new(),
                     utilisation_exact: quick_facts::of_shares(&found.shares, 1),
                     sensitivity: None,

@@ -1,5 +1,7 @@
 //! Trees of schedulers: no simulated response exceeds a bound, and some reach it.
 
+mod switching;
+
 use super::phased;
 use horolog_analysis::{Analysis, Options, Verdict, analyze};
 use horolog_model::{
@@ -139,7 +141,7 @@ fn with_costs(system: &System, random: &mut Random) -> System {
     }
     draft.servers.retain(|server| server.table.is_none());
     let platform = &mut draft.platform;
-    platform.context_switch = Some(ns(random.below(2)));
+    platform.context_switch = Some(ns(random.below(4)));
     platform.timer_interrupt = Some(ns(random.below(2)));
     platform.release_latency = Some(ns(random.below(4)));
     platform.tick = (random.below(3) == 0).then(|| ns(random.between(3, 9)));

@@ -214,7 +214,9 @@ impl Checker {
                 vec![(At::new(path, "period").to_string(), "the period".to_owned())],
             );
         }
-        let Some(deadline) = server.deadline else { return };
+        // A budget above the period is said above, also where the deadline is the period because none is given.
+        let is_too_large = capacity.budget > capacity.period && server.deadline == Some(capacity.period);
+        let Some(deadline) = server.deadline.filter(|_| !is_too_large) else { return };
         for (key, limit, wrong) in [
             ("period", capacity.period, deadline > capacity.period),
             ("budget", capacity.budget, deadline < capacity.budget),

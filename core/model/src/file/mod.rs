@@ -235,7 +235,7 @@ impl Reader {
             below.push((node.place.range.start, scheduler, path));
         }
         let mut unranked = Vec::new();
-        for (node, path) in reserve_nodes.iter().zip(reserve_paths) {
+        for (node, path) in reserve_nodes.iter().zip(reserve_paths.clone()) {
             let reserve = self.reserve(node, &path, platform.as_ref(), &named);
             if let Some((reserve, false)) = &reserve {
                 unranked.push(reserve.name.clone());
@@ -301,6 +301,17 @@ impl Reader {
             .collect();
         unread.extend(references::unread(&requests, &request_paths));
         unread.extend(references::unread(&links, &link_paths));
+        if !unranked.is_empty() {
+            let known: Vec<&Task> = tasks.iter().flatten().collect();
+            let unplaced = reserve::rank(&mut servers, &unranked, &known);
+            for (node, path) in reserve_nodes.iter().zip(&reserve_paths) {
+                if unplaced.iter().any(|name| name == name_of(node)) {
+                    let reason = "no priority is left above those that are given beside this reserve";
+                    let remedy = "lower the highest `priority` beside it, or give it one";
+                    self.found.push(Diagnostic::new(reason, remedy).at(path).place(&node.place));
+                }
+            }
+        }
         self.of_values = self.found.len();
         self.references_of_unread(root, &unread);
         // What could be read is checked, so that all messages come in one go.
@@ -311,7 +322,6 @@ impl Reader {
             && resources.iter().all(Option::is_some)
             && !(root.get("task").is_some() && nodes.is_empty());
         let (tasks, task_paths) = keep(tasks, paths);
-        reserve::rank(&mut servers, &unranked, &tasks);
         let all_modes = modes.iter().all(Option::is_some);
         let (modes, mode_paths) = keep(modes, mode_paths);
         let (interrupts, interrupt_paths) = keep(interrupts, interrupt_paths);

@@ -125,15 +125,16 @@ fn kind_of(word: &str, capacity: Capacity, priority: Priority, low_priority: Low
 }
 
 /// Gives the named reserves their priorities: above everything below the same parent that gives one, the shorter the deadline the more
-/// important, of equal deadlines the first in the file.
-pub(super) fn rank(servers: &mut [Server], unranked: &[String], tasks: &[Task]) {
+/// important, of equal deadlines the first in the file. Returns those for which no number is left.
+pub(super) fn rank(servers: &mut [Server], unranked: &[String], tasks: &[&Task]) -> Vec<String> {
     let unranked: BTreeSet<&str> = unranked.iter().map(String::as_str).collect();
     let mut open: BTreeMap<(Option<String>, CpuId), Vec<usize>> = BTreeMap::new();
     for (place, server) in servers.iter().enumerate().filter(|(_, one)| unranked.contains(&*one.name)) {
         open.entry((server.parent.clone(), server.cpu)).or_default().push(place);
     }
+    let mut unplaced = Vec::new();
     if open.is_empty() {
-        return;
+        return unplaced;
     }
     let given = highest_given(servers, &unranked, tasks);
     for (below, mut places) in open {
@@ -144,17 +145,21 @@ pub(super) fn rank(servers: &mut [Server], unranked: &[String], tasks: &[Task]) 
             | ServerKind::Deferrable { priority, .. }
             | ServerKind::Sporadic { priority, .. } = &mut servers[place].kind
             {
-                *priority = Priority::new(highest.saturating_add(number));
+                match highest.checked_add(number) {
+                    Some(number) => *priority = Priority::new(number),
+                    None => unplaced.push(servers[place].name.clone()),
+                }
             }
         }
     }
+    unplaced
 }
 
 /// The highest priority that something directly below each scheduler, or below the root of a processor, gives itself.
 fn highest_given(
     servers: &[Server],
     unranked: &BTreeSet<&str>,
-    tasks: &[Task],
+    tasks: &[&Task],
 ) -> BTreeMap<(Option<String>, CpuId), i64> {
     let mut above: BTreeMap<&str, &str> = BTreeMap::new();
     let mut highest: BTreeMap<(Option<String>, CpuId), i64> = BTreeMap::new();

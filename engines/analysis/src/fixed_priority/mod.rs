@@ -319,8 +319,9 @@ fn level_above<'a>(
         match server.seen_from(Some(own)) {
             Seen::Nothing => {}
             Seen::Load(load) => higher.push(Row { arrival: &load.arrival, wcet: load.wcet }),
-            Seen::Tasks(tasks) => {
+            Seen::Tasks(tasks, moves) => {
                 higher.extend(tasks.iter().map(|task| Row { arrival: &task.arrival, wcet: task.wcet }));
+                higher.extend(moves.iter().map(|load| Row { arrival: &load.arrival, wcet: load.wcet }));
             }
             Seen::Unbounded => unbounded = Some(Stop::PosixServer),
         }

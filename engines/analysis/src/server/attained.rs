@@ -24,9 +24,9 @@ pub(crate) fn attained(cpu: &CpuModel, index: usize, window: u64) -> bool {
     cpu.servers.iter().all(|server| match server.seen_from(Some(own)) {
         Seen::Nothing => true,
         Seen::Unbounded => false,
-        Seen::Tasks(tasks) => {
+        Seen::Tasks(tasks, moves) => {
             let strictly = server.low_place().flatten().is_some_and(|low| low.is_more_important_than(own));
-            strictly && tasks.iter().all(is_free)
+            strictly && moves.is_empty() && tasks.iter().all(is_free)
         }
         Seen::Load(_) => {
             let strictly = server.kind.priority().is_some_and(|high| high.is_more_important_than(own));
@@ -86,7 +86,7 @@ pub(crate) fn source_of_terms(cpu: &CpuModel, index: usize) -> Option<&'static s
     let own = cpu.tasks[index].priority?;
     let sources = cpu.servers.iter().filter_map(|server| match server.seen_from(Some(own)) {
         Seen::Nothing => None,
-        Seen::Tasks(_) => Some((0, "tindell94")),
+        Seen::Tasks(..) => Some((0, "tindell94")),
         Seen::Unbounded => Some((4, "stanovich10")),
         Seen::Load(_) => Some(match server.kind {
             ServerKind::Deferrable { .. } => (3, "strosnider95"),

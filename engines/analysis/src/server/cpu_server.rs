@@ -30,6 +30,8 @@ pub struct CpuServer {
     pub timers: Option<InterruptLoad>,
     /// Switching in each period, beyond the capacity.
     pub overhead: u64,
+    /// Switching that its changes of place, or of deadline, cost work below all of its places, beyond that of its jobs.
+    pub moves: Vec<InterruptLoad>,
     costs: Costs,
 }
 
@@ -40,8 +42,8 @@ pub(crate) enum Seen<'a> {
     Nothing,
     /// Its capacity is above.
     Load(&'a InterruptLoad),
-    /// All its work is above, with capacity or without.
-    Tasks(&'a [CpuTask]),
+    /// All its work is above, with capacity or without: its tasks, and the switching that its changes of place cost besides.
+    Tasks(&'a [CpuTask], &'a [InterruptLoad]),
     /// It is above, and nothing bounds what it takes.
     Unbounded,
 }
@@ -62,6 +64,7 @@ impl CpuServer {
             reservation: None,
             timers: None,
             overhead: 0,
+            moves: Vec::new(),
             costs,
         };
         if let Some(capacity) = server.kind.capacity() {
@@ -76,13 +79,17 @@ impl CpuServer {
     /// Gives it another capacity and period; `None` where they leave the numbers.
     ///
     /// Each stretch of execution switches to the server and away from it, and may need a timer at its end. A period
-    /// holds at most as many as jobs of the least length fit into the capacity, and one cut off at each end.
+    /// holds at most as many as jobs of the least length fit into the capacity, one cut off at each end, and one for each
+    /// part in which the capacity may come back.
     pub(crate) fn set_capacity(&mut self, budget: u64, period: u64) -> Option<()> {
         let shortest = self.queue.iter().map(|task| task.bcet.max(1)).min().unwrap_or(1);
-        let stretches = budget / shortest + 2;
+        let stretches = (budget / shortest).checked_add(2)?.checked_add(parts(&self.kind, budget))?;
         let within = |ns: Option<u64>| ns.filter(|&ns| ns <= LONGEST_NS);
         within(Some(period))?;
         self.overhead = within(self.costs.context_switch.checked_mul(2)?.checked_mul(stretches))?;
+        let cost = within(self.costs.context_switch.checked_mul(2))?;
+        let queue = self.queue.iter().map(|task| (task.arrival.clone(), task.wcet));
+        self.moves = moves(&self.kind, (budget, period), queue, (cost, self.costs.late))?;
         let capacity = Capacity { budget: Span::from_ns(budget), period: Span::from_ns(period) };
         self.kind = self.kind.with_capacity(capacity);
         self.load = self.retention().map(|retention| {
@@ -156,7 +163,7 @@ impl CpuServer {
             (Some(priority), Some(own)) => !priority.is_more_important_than(own),
         };
         if self.low_place().is_some_and(above) {
-            return Seen::Tasks(&self.queue);
+            return Seen::Tasks(&self.queue, &self.moves);
         }
         // A constant bandwidth server has no place among fixed priorities; it is above what has no deadline.
         let high = self.kind.priority();
@@ -165,4 +172,44 @@ impl CpuServer {
         }
         self.load.as_ref().map_or(Seen::Unbounded, Seen::Load)
     }
+}
+
+/// In how many parts, at different instants of one period, a capacity may come back beyond the first: of a sporadic server as many as it
+/// keeps apart, and none is shorter than 1 ns.
+pub(crate) fn parts(kind: &ServerKind, budget: u64) -> u64 {
+    match kind {
+        ServerKind::Sporadic { max_replenishments, .. } => budget.min(u64::from(*max_replenishments)),
+        _ => 0,
+    }
+}
+
+/// What the changes of place of a server that goes on without capacity cost work below all of its places, and those of deadline where
+/// it has one: each may preempt another task, which comes back later. `queue` has when jobs come and their wcet, `cost` is two switches,
+/// `late` how late a change may be noticed.
+/// `None` where it leaves the numbers.
+///
+/// A capacity that comes back lifts the server; that it ends is the way back of the same. A constant bandwidth server puts its deadline
+/// off whenever it has executed its capacity: at most once for each of a job's, once for the rest, and once for what is left when the window begins.
+pub(crate) fn moves(
+    kind: &ServerKind,
+    (budget, period): (u64, u64),
+    queue: impl Iterator<Item = (ArrivalCurve, u64)>,
+    (cost, late): (u64, u64),
+) -> Option<Vec<InterruptLoad>> {
+    if cost == 0 {
+        return Some(Vec::new());
+    }
+    let within = |ns: Option<u64>| ns.filter(|&ns| ns <= LONGEST_NS);
+    if let ServerKind::ConstantBandwidth { .. } = kind {
+        let of_task = |(arrival, wcet): (ArrivalCurve, u64)| {
+            let times = wcet.checked_div(budget.max(1))?.checked_add(1)?;
+            Some(InterruptLoad { arrival, wcet: within(cost.checked_mul(times))? })
+        };
+        let at_first = ArrivalCurve::Periodic { separation: LONGEST_NS, jitter: 0 };
+        let first = std::iter::once(Some(InterruptLoad { arrival: at_first, wcet: cost }));
+        return queue.map(of_task).chain(first).collect();
+    }
+    let wcet = within(cost.checked_mul(parts(kind, budget).max(1)))?;
+    let jitter = within(period.checked_add(late))?;
+    Some(vec![InterruptLoad { arrival: ArrivalCurve::Periodic { separation: period, jitter }, wcet }])
 }

@@ -45,7 +45,7 @@ pub use above::Above;
 pub(crate) use attained::{attained, source_of_terms};
 pub use capacity::{Capacity, largest_capacity};
 pub use cpu_server::CpuServer;
-pub(crate) use cpu_server::Seen;
+pub(crate) use cpu_server::{Seen, moves, parts};
 pub use supply::{Serve, Service, Supply};
 pub(crate) use verdict::{Known, misses_without_are_misses, server_verdict, soft_verdicts};
 pub use victim::{HardTask, Retention, Victim, victims};

@@ -110,7 +110,12 @@ pub(crate) fn place_of(
             Seen::Load(load) => {
                 place.push(TermKind::Server, Some(&server.name), load.clone(), server.overhead);
             }
-            Seen::Tasks(tasks) => tasks.iter().for_each(|task| place.push_task(task)),
+            Seen::Tasks(tasks, moves) => {
+                tasks.iter().for_each(|task| place.push_task(task));
+                for load in moves {
+                    place.push(TermKind::ContextSwitches, None, load.clone(), 0);
+                }
+            }
             Seen::Unbounded => return Err(NoAnswer::PosixServer),
         }
     }

@@ -16,7 +16,7 @@ use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{InterruptLoad, LONGEST_NS};
 use crate::error::AnalysisError;
 use crate::options::Options;
-use crate::server::{NoAnswer, Retention, Service};
+use crate::server::{NoAnswer, Retention, Service, moves, parts};
 use deadlines::Deadlines;
 use horolog_model::{
     Capacity, CpuId, LowPriority, Order, Parent, Platform, Preemption, Priority, Server, ServerId,
@@ -139,7 +139,9 @@ impl<'s> Tree<'s> {
             );
         }
         let mut servers = self.system.servers_on(self.cpu);
-        if let Some((_, server)) = servers.find(|(id, _)| self.overhead(*id).is_none()) {
+        if let Some((_, server)) =
+            servers.find(|(id, _)| self.overhead(*id).is_none() || self.moves_of(*id).is_none())
+        {
             return Some(format!("switching below `{}` leaves 62 bits of nanoseconds", server.name));
         }
         (self.depth() > DEEPEST).then(|| format!("it is more than {DEEPEST} schedulers deep"))
@@ -147,7 +149,7 @@ impl<'s> Tree<'s> {
 
     fn depth(&self) -> usize {
         let (mut level, mut depth) = (vec![None], 0);
-        while !level.is_empty() && depth <= DEEPEST {
+        while !level.is_empty() && depth <= DEEPEST + 1 {
             level = level.into_iter().flat_map(|node| self.nodes_below(node)).map(|&id| Some(id)).collect();
             depth += 1;
         }
@@ -192,13 +194,15 @@ impl<'s> Tree<'s> {
 
     /// Switching in each period of a node, beyond its budget; `None` where it leaves the numbers. A stretch of execution costs two switches.
     /// A period holds at most as many as jobs of the least length fit into the budget, one cut off at each end, one begun and not ended of
-    /// each task, and two for each time that a budget below ends or comes back.
+    /// each task, one for each part in which the budget comes back, and two for each time that a budget below ends or comes back, or a
+    /// deadline below is put off.
     fn overhead(&self, id: ServerId) -> Option<u64> {
         self.stretches(id)?.checked_mul(2 * self.costs.context_switch).filter(|&ns| ns <= LONGEST_NS)
     }
 
     fn stretches(&self, id: ServerId) -> Option<u64> {
-        let Some(Capacity { budget, period }) = self.system.server(id).kind.capacity() else {
+        let kind = &self.system.server(id).kind;
+        let Some(Capacity { budget, period }) = kind.capacity() else {
             return Some(0);
         };
         let (mut open, mut tasks, mut shortest, mut events) = (vec![id], 0_u64, u64::MAX, 0_u64);
@@ -208,14 +212,29 @@ impl<'s> Tree<'s> {
                 shortest = shortest.min(self.system.task(task).bcet.as_ns().max(1));
             }
             for &below in self.nodes_below(Some(node)) {
-                if let Some(inner) = self.system.server(below).kind.capacity() {
-                    let times = period.as_ns().div_ceil(inner.period.as_ns()).checked_add(1)?;
+                let kind = &self.system.server(below).kind;
+                if let Some(inner) = kind.capacity() {
+                    let times = match kind {
+                        // Each amount of its own that it executes, one begun before and one begun last.
+                        ServerKind::ConstantBandwidth { .. } => {
+                            (budget.as_ns() / inner.budget.as_ns().max(1)).checked_add(2)?
+                        }
+                        _ => {
+                            let periods = period.as_ns().div_ceil(inner.period.as_ns()).checked_add(1)?;
+                            periods.checked_mul(parts(kind, inner.budget.as_ns()).max(1))?
+                        }
+                    };
                     events = events.checked_add(times.checked_mul(2)?)?;
                 }
                 open.push(below);
             }
         }
-        (budget.as_ns() / shortest).checked_add(2)?.checked_add(tasks)?.checked_add(events)
+        let parts = parts(kind, budget.as_ns());
+        (budget.as_ns() / shortest)
+            .checked_add(2)?
+            .checked_add(tasks)?
+            .checked_add(parts)?
+            .checked_add(events)
     }
 
     /// Timer interrupts, above everything: of releases or ticks, and of the ends and returns of budgets.
@@ -278,8 +297,34 @@ impl<'s> Tree<'s> {
             Some(table) => {
                 WindowSet::of(table, None).map(|set| Load::Windows(Rc::new(set))).into_iter().collect()
             }
-            None => self.all_work(Some(id)),
+            None => {
+                let mut loads = self.all_work(Some(id));
+                loads.extend(self.moves_of(id).unwrap_or_default().into_iter().map(Load::Jobs));
+                loads
+            }
         }
+    }
+
+    /// What it costs others that a node which goes on without its budget changes its place, or its deadline; `None` where it leaves the numbers.
+    fn moves_of(&self, id: ServerId) -> Option<Vec<InterruptLoad>> {
+        let kind = &self.system.server(id).kind;
+        let Some(Capacity { budget, period }) = kind.capacity() else { return Some(Vec::new()) };
+        let jobs = self.everything_below(id).into_iter().map(|task| {
+            let InterruptLoad { arrival, wcet } = self.jobs(task);
+            (arrival, wcet)
+        });
+        let costs = (2 * self.costs.context_switch, self.costs.late);
+        moves(kind, (budget.as_ns(), period.as_ns()), jobs, costs)
+    }
+
+    /// All tasks below a node, at any depth.
+    fn everything_below(&self, id: ServerId) -> Vec<TaskId> {
+        let (mut open, mut tasks) = (vec![id], Vec::new());
+        while let Some(node) = open.pop() {
+            tasks.extend_from_slice(self.tasks_below(Some(node)));
+            open.extend_from_slice(self.nodes_below(Some(node)));
+        }
+        tasks
     }
 
     /// What a node with fixed priorities above itself takes from something at `priority` beside it (`None`: in the background). Equals

@@ -389,3 +389,23 @@ fn no_phase_exceeds_a_bound() {
     assert!(compared[0] > 15 && compared[1] > 15, "{compared:?}");
     assert!(reached[1] > 0, "{reached:?} of {compared:?}");
 }
+
+/// A chain of so many schedulers, one below the other, and a task below the last.
+fn chain(depth: usize) -> Analysis {
+    let mut text = task("t", (1, 100), "priority = 1");
+    for place in 0..depth {
+        let above = if place == 0 { String::new() } else { format!("parent = \"s{}\"\n", place - 1) };
+        let tasks = if place + 1 == depth { "tasks = [\"t\"]\n" } else { "" };
+        text += &format!(
+            "[[scheduler]]\nname = \"s{place}\"\norder = \"fixed-priority\"\npriority = 1\n{above}{tasks}"
+        );
+    }
+    analysed(&text)
+}
+
+#[test]
+fn what_is_deeper_than_the_limit_is_not_known() {
+    assert_eq!(bound(&chain(64), "t"), Some(1));
+    let deeper = chain(65);
+    assert_eq!((bound(&deeper, "t"), deeper.schedulable), (None, Schedulable::Unknown));
+}

@@ -28,12 +28,7 @@ pub const SCHEDULER: Section = Section {
         key("kind", Kind::Word(&ServerKind::SCHEDULER_WORDS), "no budget", "Whose rules its budget follows."),
         key("budget", Kind::Duration, "", "Execution time in every period."),
         key("period", Kind::Duration, "", "The replenishment period."),
-        key(
-            "deadline",
-            Kind::Duration,
-            "the period",
-            "By when in each period its whole budget is to be served.",
-        ),
+        key("deadline", Kind::Duration, "", "By when in each period its whole budget is to be served."),
         key(
             "priority",
             Kind::Integer,
