@@ -1,4 +1,7 @@
-//! The Python package: a wheel built by a named interpreter, installed into a clean environment and tested from outside the tree.
+//! The Python package: a wheel for glibc 2.28 built by a named interpreter, audited, installed into clean environments and tested from
+//! outside the tree, by every version of CPython that is here.
+
+mod interpreters;
 
 use crate::step::{self, Outcome};
 use std::path::{Path, PathBuf};
@@ -6,38 +9,23 @@ use std::process::Command;
 
 /// The least version of the stable ABI that the wheel uses.
 const LEAST: (u32, u32) = (3, 11);
-/// What builds the wheel.
+/// The versions that the wheel is tested by beside the named one.
+const OTHERS: [(u32, u32); 3] = [(3, 11), (3, 12), (3, 13)];
+/// What builds the wheel, and what audits it.
 const BUILDERS: [&str; 1] = ["maturin==1.16.0"];
+const LINKER: &str = "ziglang==0.17.1";
+const AUDITOR: &str = "abi3audit==0.0.26";
 /// What its tests need beside it.
 const TESTERS: [&str; 4] = ["pytest==9.2.0", "numpy>=2", "mypy>=1.15", "matplotlib>=3.8"];
-/// What the tests of clusters and of data frames need beside that.
-const MORE_TESTERS: [&str; 5] =
-    ["distributed>=2024.8", "pyarrow>=16", "polars>=1.20", "pandas>=2", "duckdb>=1"];
+/// What the tests of clusters, data frames and parallel runs need beside that.
+const MORE_TESTERS: [&str; 6] =
+    ["distributed>=2024.8", "pyarrow>=16", "polars>=1.20", "pandas>=2", "duckdb>=1", "pytest-xdist>=3.6"];
+/// What another version needs for the tests of [`EVERYWHERE`].
+const FEW_TESTERS: [&str; 2] = ["pytest==9.2.0", "numpy>=2"];
+const EVERYWHERE: [&str; 4] = ["test_python.py", "test_sets.py", "test_traces.py", "test_events.py"];
 /// The tag of the wheel.
-const TAG: &str = "cp311-abi3";
-
-/// The interpreter: `HOROLOG_PYTHON`, else `python3`; or why there is none.
-fn interpreter() -> Result<PathBuf, String> {
-    let named = std::env::var_os("HOROLOG_PYTHON").unwrap_or_else(|| "python3".into());
-    let shown = named.display().to_string();
-    // The folder of its own program: a shim may name another one elsewhere.
-    let words = "import sys, venv, ensurepip; print(*sys.version_info[:2], sys.executable)";
-    let output = Command::new(&named).args(["-c", words]).output().map_err(|e| format!("{shown}: {e}"))?;
-    if !output.status.success() {
-        return Err(format!("{shown} has no module venv or ensurepip: install python3-venv"));
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut parts = text.trim().splitn(3, ' ');
-    let mut number = || parts.next().and_then(|part| part.parse::<u32>().ok()).unwrap_or(0);
-    let version = (number(), number());
-    if version < LEAST {
-        return Err(format!(
-            "{shown} is Python {}.{}; the package needs {}.{} (HOROLOG_PYTHON names another one)",
-            version.0, version.1, LEAST.0, LEAST.1
-        ));
-    }
-    Ok(parts.next().map_or_else(|| PathBuf::from(named), PathBuf::from))
-}
+const TAG: &str = "cp311-abi3-manylinux_2_28";
+const PLAIN_TAG: &str = "cp311-abi3-linux";
 
 /// An environment with these packages, made once for each list of them; or why there is none.
 fn environment(python: &Path, folder: &Path, packages: &[&str]) -> Result<PathBuf, String> {
@@ -59,10 +47,10 @@ fn wheel(folder: &Path) -> Option<PathBuf> {
     wheels.next().filter(|_| wheels.next().is_none())
 }
 
-/// Builds, installs and tests; what is missing for it is added to `missing`.
+/// Builds, audits, installs and tests; what is missing for it is added to `missing`.
 pub(crate) fn steps(root: &Path, missing: &mut Vec<String>) -> Vec<Outcome> {
     match prepared(root, missing) {
-        Ok((builder, tester)) => vec![tested(root, &builder, &tester)],
+        Ok(tools) => tested(root, &tools, missing),
         Err(reason) => {
             missing.push(format!("the Python package is not built or tested: {reason}"));
             Vec::new()
@@ -70,55 +58,161 @@ pub(crate) fn steps(root: &Path, missing: &mut Vec<String>) -> Vec<Outcome> {
     }
 }
 
-fn prepared(root: &Path, missing: &mut Vec<String>) -> Result<(PathBuf, PathBuf), String> {
-    let python = interpreter()?;
-    let folder = root.join("target/python");
-    let builder = environment(&python, &folder.join("build"), &BUILDERS)?;
-    let tester = environment(&python, &folder.join("test"), &[&TESTERS[..], &MORE_TESTERS].concat());
-    let tester = tester.or_else(|reason| {
-        missing.push(format!("sweeps on a cluster and data frames are not tested in Python: {reason}"));
-        environment(&python, &folder.join("test"), &TESTERS)
-    });
-    Ok((builder, tester?))
+/// The interpreters of environments.
+struct Tools {
+    builder: PathBuf,
+    /// Whether it links for an old glibc.
+    links: bool,
+    auditor: Option<PathBuf>,
+    tester: PathBuf,
+    /// Others, with their versions.
+    others: Vec<(String, PathBuf)>,
 }
 
-fn tested(root: &Path, builder: &Path, tester: &Path) -> Outcome {
-    let name = "Python package: wheel, types, tests";
+fn prepared(root: &Path, missing: &mut Vec<String>) -> Result<Tools, String> {
+    let (python, version) = interpreters::named()?;
     let folder = root.join("target/python");
-    let (wheels, outside) = (folder.join("wheels"), std::env::temp_dir());
+    let linking = environment(&python, &folder.join("build"), &[&BUILDERS[..], &[LINKER]].concat());
+    let (builder, links) = match linking {
+        Ok(builder) => (builder, true),
+        Err(reason) => {
+            missing.push(format!(
+                "the wheel is built for this glibc alone, and not with the tag {TAG}: {reason}"
+            ));
+            (environment(&python, &folder.join("build"), &BUILDERS)?, false)
+        }
+    };
+    let auditor = environment(&python, &folder.join("audit"), &[AUDITOR]);
+    let auditor = auditor
+        .map_err(|reason| missing.push(format!("the wheel is not audited for the stable ABI: {reason}")));
+    let tester = environment(&python, &folder.join("test"), &[&TESTERS[..], &MORE_TESTERS].concat());
+    let tester = tester.or_else(|reason| {
+        missing.push(format!(
+            "sweeps on a cluster, data frames and parallel runs are not tested in Python: {reason}"
+        ));
+        environment(&python, &folder.join("test"), &TESTERS)
+    });
+    let mut others = Vec::new();
+    for other in OTHERS.into_iter().filter(|other| *other != version) {
+        let name = format!("{}.{}", other.0, other.1);
+        let made = interpreters::other(other)
+            .and_then(|python| environment(&python, &folder.join(format!("test-{name}")), &FEW_TESTERS));
+        match made {
+            Ok(python) => others.push((name, python)),
+            Err(reason) => missing.push(format!("the wheel is not tested by Python {name}: {reason}")),
+        }
+    }
+    Ok(Tools { builder, links, auditor: auditor.ok(), tester: tester?, others })
+}
+
+/// A script that links as `cargo zigbuild` does, so that all crates but the last are those of the other tests; its path.
+fn linker(folder: &Path, builder: &Path) -> std::io::Result<PathBuf> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let script = folder.join("link");
+    let bin = builder.parent().unwrap_or(folder);
+    let target = format!("{}-linux-gnu.2.28", std::env::consts::ARCH);
+    // Zig is found by the interpreter of that folder.
+    let text = format!(
+        "#!/bin/sh\nPATH='{0}':\"$PATH\" exec '{0}/maturin' zig cc -- -target {target} \"$@\"\n",
+        bin.display()
+    );
+    // Rewritten only where it differs: cargo looks at its time.
+    if std::fs::read_to_string(&script).is_ok_and(|have| have == text) {
+        return Ok(script);
+    }
+    std::fs::write(&script, text)?;
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755))?;
+    Ok(script)
+}
+
+fn built(root: &Path, tools: &Tools) -> Result<PathBuf, Box<Outcome>> {
+    let name = "Python package: build";
+    let folder = root.join("target/python");
+    let failed = |why: String| {
+        let mut outcome = Outcome::new(name);
+        outcome.tail.push_back(why);
+        Box::new(outcome)
+    };
+    let wheels = folder.join("wheels");
     // A wheel of before must not be the one that is tested.
     let _ = std::fs::remove_dir_all(&wheels);
-    let mut build = Command::new(builder);
+    let mut build = Command::new(&tools.builder);
+    let (compatibility, tag) = if tools.links { ("manylinux_2_28", TAG) } else { ("linux", PLAIN_TAG) };
     // The profile of the other tests: most of it is built already.
-    build.args(["-m", "maturin", "build", "--profile", "dev", "--locked", "--compatibility", "linux"]);
-    build.args(["--manifest-path", "front/python/Cargo.toml", "--interpreter"]).arg(builder);
+    build.args(["-m", "maturin", "build", "--profile", "dev", "--locked", "--compatibility", compatibility]);
+    build.args(["--manifest-path", "front/python/Cargo.toml", "--interpreter"]).arg(&tools.builder);
     build.arg("--out").arg(&wheels).current_dir(root);
-    let built = step::run("Python package: build", &mut build);
+    if tools.links {
+        let script = linker(&folder, &tools.builder).map_err(|error| failed(error.to_string()))?;
+        build.args(["--", "-C"]).arg(format!("linker={}", script.display()));
+    }
+    let built = step::run(name, &mut build);
     if !built.succeeded {
-        return built;
+        return Err(Box::new(built));
     }
-    let Some(wheel) = wheel(&wheels).filter(|path| path.display().to_string().contains(TAG)) else {
-        let mut outcome = Outcome::new(name);
-        outcome.tail.push_back(format!("there is not one wheel with the tag {TAG} in {}", wheels.display()));
-        return outcome;
+    let named = wheel(&wheels).filter(|path| path.display().to_string().contains(tag));
+    named.ok_or_else(|| failed(format!("there is not one wheel with the tag {tag} in {}", wheels.display())))
+}
+
+/// A module of this interpreter, started outside the tree.
+fn module(python: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new(python);
+    command.arg("-m").args(words).current_dir(std::env::temp_dir());
+    command
+}
+
+fn install(python: &Path, wheel: &Path) -> Outcome {
+    let mut command = module(python, &["pip", "install", "-q", "--force-reinstall", "--no-deps"]);
+    step::run("Python package: install", command.arg(wheel))
+}
+
+/// Tests of these files, by this interpreter.
+fn pytest(root: &Path, name: &str, python: &Path, words: &[&str], files: &[PathBuf]) -> Outcome {
+    let mut command = module(python, &["pytest", "-q", "-p", "no:cacheprovider"]);
+    command.args(words).arg("--rootdir").arg(root.join("front/python")).args(files);
+    command.env("HOROLOG_BIN", root.join("target/debug/horolog")).env("PYTHONDONTWRITEBYTECODE", "1");
+    step::run(name, &mut command)
+}
+
+fn tested(root: &Path, tools: &Tools, missing: &mut Vec<String>) -> Vec<Outcome> {
+    let wheel = match built(root, tools) {
+        Ok(wheel) => wheel,
+        Err(outcome) => return vec![*outcome],
     };
-    let mut install = Command::new(tester);
-    install.args(["-m", "pip", "install", "-q", "--force-reinstall", "--no-deps"]).arg(&wheel);
-    let installed = step::run("Python package: install", install.current_dir(&outside));
-    if !installed.succeeded {
-        return installed;
+    if let Err(outcome) = checked(root, tools, &wheel) {
+        return vec![*outcome];
     }
-    let mut types = Command::new(tester);
-    types.args(["-m", "mypy", "--strict", "-p", "horolog"]).arg("--cache-dir").arg(folder.join("mypy"));
-    let typed = step::run("Python package: types", types.current_dir(&outside));
-    if !typed.succeeded {
-        return typed;
+    let tests = root.join("front/python/tests");
+    let name = "Python package: wheel, types, tests";
+    let mut outcomes = vec![pytest(root, name, &tools.tester, &["-rs"], std::slice::from_ref(&tests))];
+    for (version, python) in &tools.others {
+        let installed = install(python, &wheel);
+        outcomes.push(if installed.succeeded {
+            let files = EVERYWHERE.map(|file| tests.join(file));
+            pytest(root, &format!("Python package: tests by {version}"), python, &[], &files)
+        } else {
+            installed
+        });
     }
-    let mut pytest = Command::new(tester);
-    pytest
-        .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--rootdir"])
-        .arg(root.join("front/python"));
-    pytest.arg(root.join("front/python/tests")).current_dir(&outside);
-    pytest.env("HOROLOG_BIN", root.join("target/debug/horolog")).env("PYTHONDONTWRITEBYTECODE", "1");
-    step::run(name, &mut pytest)
+    if tools.others.is_empty() {
+        missing.push("the wheel is tested by one version of Python".to_owned());
+    }
+    outcomes
+}
+
+/// Audits and installs the wheel, and checks its types; the step that failed.
+fn checked(root: &Path, tools: &Tools, wheel: &Path) -> Result<(), Box<Outcome>> {
+    let passed = |outcome: Outcome| if outcome.succeeded { Ok(()) } else { Err(Box::new(outcome)) };
+    if let Some(auditor) = &tools.auditor {
+        let mut audit = module(auditor, &["abi3audit", "--strict", "--summary"]);
+        passed(step::run("Python package: stable ABI", audit.arg(wheel)))?;
+    }
+    passed(install(&tools.tester, wheel))?;
+    let cache = root.join("target/python/mypy");
+    // What the stub of the library says is held against the library itself.
+    for words in [&["mypy", "--strict", "-p", "horolog"][..], &["mypy.stubtest", "horolog._engine"]] {
+        let mut types = module(&tools.tester, words);
+        passed(step::run("Python package: types", types.env("MYPY_CACHE_DIR", &cache)))?;
+    }
+    Ok(())
 }

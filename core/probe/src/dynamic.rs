@@ -39,7 +39,7 @@ impl Value<'_> {
 ///
 /// ```
 /// use horolog_probe::{DynamicEvent, Type, Value, emit_dynamic};
-/// let open = DynamicEvent::new("file/open", &[("path", Type::Text), ("size", Type::Unsigned)]);
+/// let open = DynamicEvent::new("file/open", &[("path", "", Type::Text), ("size", "B", Type::Unsigned)]);
 /// emit_dynamic!("my-bridge", open, &[Value::Text("/etc/hosts"), Value::Unsigned(220)]);
 /// ```
 #[derive(Debug)]
@@ -57,18 +57,24 @@ pub struct Pending {
 }
 
 impl DynamicEvent {
-    /// An event with these arguments, of which those behind the tenth are left out. It is never given back, so make each
-    /// one once.
+    /// An event with these arguments (name, unit or nothing, type), of which those behind the tenth are left out. It is never
+    /// given back, so make each one once.
     #[must_use]
-    pub fn new(name: &str, arguments: &[(&str, Type)]) -> &'static DynamicEvent {
+    pub fn new(name: &str, arguments: &[(&str, &str, Type)]) -> &'static DynamicEvent {
         let arguments = &arguments[..arguments.len().min(MAX_ARGUMENTS)];
-        let pieces: String = arguments.iter().map(|(name, _)| format!("\x1e{name}\x1f")).collect();
+        // The macros' own form, whose separators no name may hold.
+        let clean = |text: &str| text.replace(['\x1e', '\x1f'], "?");
+        let piece = |name: &str, unit: &str| match unit {
+            "" => format!("\x1e{}\x1f", clean(name)),
+            _ => format!("\x1e{}\x1e{}\x1f", clean(name), clean(unit)),
+        };
+        let pieces: String = arguments.iter().map(|(name, unit, _)| piece(name, unit)).collect();
         let about: &'static About = Box::leak(Box::new(About::new(c"", 0, c"", leaked(&pieces))));
         let event =
             Event::of_sites(leaked(if name.is_empty() { "?" } else { name }), arguments.len(), Some(about));
         let mut types = [None; MAX_ARGUMENTS];
         let mut bits = 0;
-        for (place, (_, r#type)) in arguments.iter().enumerate() {
+        for (place, (_, _, r#type)) in arguments.iter().enumerate() {
             types[place] = Some(*r#type);
             bits |= (*r#type as u32) << (3 * place);
         }
@@ -76,6 +82,12 @@ impl DynamicEvent {
             event.set_types(letters);
         }
         Box::leak(Box::new(DynamicEvent { event, types }))
+    }
+
+    /// How many arguments it has.
+    #[must_use]
+    pub const fn arguments(&self) -> usize {
+        self.event.arguments()
     }
 
     /// For [`emit_dynamic!`](crate::emit_dynamic): calls `site` with what it has to hand over.

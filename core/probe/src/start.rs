@@ -8,7 +8,8 @@ use crate::switching::{self, SwitchError};
 /// only looks through the loaded modules once.
 ///
 /// Where `libhorolog_trace.so` is in the process already (preloaded, as `horolog trace record` does), that is the runtime
-/// of every module, and this leaves all to it.
+/// of every module, and this leaves all to it: it only has it look at what was loaded since, so that a plug-in may call this
+/// when it is loaded.
 ///
 /// ```
 /// horolog_probe::start().unwrap();
@@ -20,10 +21,15 @@ pub fn start() -> Result<(), SwitchError> {
     prohibited::join();
     // SAFETY: a look-up by a constant name in the modules of the process.
     let runtime = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"horolog_trace_refresh".as_ptr()) };
-    if !runtime.is_null() {
-        return Ok(());
+    if runtime.is_null() {
+        return start_as_runtime();
     }
-    start_as_runtime()
+    // SAFETY: the runtime exports it with this signature.
+    let refresh = unsafe { core::mem::transmute::<*mut libc::c_void, extern "C" fn() -> i32>(runtime) };
+    match refresh() {
+        0 => Ok(()),
+        _ => Err(SwitchError::runtime()),
+    }
 }
 
 /// [`start`], for the runtime library itself.

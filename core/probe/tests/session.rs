@@ -369,7 +369,7 @@ fn a_dynamic_event_is_recorded_while_its_site_is_enabled() {
     let _alone = alone();
     let session = Session::create(&small()).expect("a session");
     let mut reader = session.reader().expect("a reader");
-    let open = DynamicEvent::new("file/open", &[("path", Type::Text), ("size", Type::Signed)]);
+    let open = DynamicEvent::new("file/open", &[("path", "", Type::Text), ("size\x1e", "B", Type::Signed)]);
     let emit = |values: &[Value<'_>]| emit_dynamic!("tracing", open, values);
     let is_wanted = || emit_dynamic!("tracing");
     emit(&[Value::Text("off"), Value::Signed(0)]);
@@ -386,6 +386,8 @@ fn a_dynamic_event_is_recorded_while_its_site_is_enabled() {
     let (id, words) = &seen[0];
     let info = reader.event(*id).expect("declared");
     assert_eq!((info.name.as_str(), info.types.as_str()), ("file/open", "si"));
-    assert_eq!(info.fields.iter().map(|field| field.0.as_str()).collect::<Vec<_>>(), ["path", "size"]);
+    let fields: Vec<(&str, &str)> =
+        info.fields.iter().map(|(name, unit)| (name.as_str(), unit.as_str())).collect();
+    assert_eq!(fields, [("path", ""), ("size?", "B")]);
     assert_eq!((words[0], words[3].cast_signed()), (10, -7));
 }

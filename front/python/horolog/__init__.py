@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import os
 
+from . import trace
 from ._engine import __version__
 from .checked import Finding, LoopResult, LoopTask, RunOutcome, TaskVerification, Verification
 from .errors import BadInput, HorologError, InternalError, NotAllowed, SaysNo, Told, Undecided
+from .recordings import Recording, attach, record
 from .results import Analysis, Closing, Outcome, Result, TaskOutcome, TaskVerdict
 from .runs import loop, run, verify
 from .sets import METHODS, TESTS, Acceptance, TaskSets, Verdicts, acceptance, batch, generate, utilisations
@@ -45,6 +47,7 @@ __all__ = [
     "Outcome",
     "Record",
     "RecordBatch",
+    "Recording",
     "Result",
     "RunOutcome",
     "SaysNo",
@@ -64,15 +67,18 @@ __all__ = [
     "__version__",
     "acceptance",
     "analyze",
+    "attach",
     "batch",
     "generate",
     "load",
     "loop",
     "read_trace",
+    "record",
     "run",
     "simulate",
     "sweep",
     "sweep_estimate",
+    "trace",
     "utilisations",
     "verify",
 ]

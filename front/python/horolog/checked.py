@@ -5,6 +5,7 @@ Times are whole nanoseconds and say so in their names. The schemas are documente
 
 from __future__ import annotations
 
+import html
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,7 +157,15 @@ class LoopResult(Result):
             for t in self.tasks
         ]
         head = ("task", "proof", "bound", "simulated", "measured", "deadline", "missed")
-        return table(self, head, rows)
+        shown = table(self, head, rows)
+        if not self.page:
+            return shown
+        # The report as it is: its timeline and distributions need no network, and its scripts reach nothing of the notebook.
+        report = html.escape(self.page.decode(errors="replace"), quote=True)
+        return (
+            f'{shown}<iframe title="report of {html.escape(self.system)}" sandbox="allow-scripts allow-downloads" '
+            f'style="width:100%;height:720px;border:1px solid #8884" srcdoc="{report}"></iframe>'
+        )
 
 
 def verification_of(text: str) -> Verification:

@@ -138,7 +138,8 @@ class Outcome(Result):
 
     def _repr_html_(self) -> str:
         rows = [(t.name, t.jobs, t.completed, t.missed, duration(t.response_ns_max)) for t in self.tasks]
-        return table(self, ("task", "jobs", "completed", "missed", "longest response"), rows)
+        shown = table(self, ("task", "jobs", "completed", "missed", "longest response"), rows)
+        return shown + distributions([(t.name, t.data) for t in self.tasks])
 
 
 def analysis_of(text: str) -> Analysis:
@@ -209,6 +210,43 @@ def duration(value: int | None) -> str:
         if value >= size:
             return f"{value / size:.4g} {unit}"
     return f"{value} ns"
+
+
+_QUANTILES = ("response_ns_min", "response_ns_p50", "response_ns_p99_9", "response_ns_max")
+_ROW, _LEFT, _WIDTH = 22, 140, 420
+
+
+def distributions(rows: list[tuple[str, dict[str, Any]]]) -> str:
+    """Response times of tasks as a drawing, from 0 to the longest: a line from the least to the longest, a box from the median to p99.9.
+    Each row is a name and an object with the quantiles. Empty where nothing is known."""
+    known: list[tuple[str, list[int]]] = []
+    for name, seen in rows:
+        quantiles = [seen.get(key) for key in _QUANTILES]
+        if None not in quantiles:
+            known.append((name, [int(value) for value in quantiles if value is not None]))
+    if not known:
+        return ""
+    most = max(found[3] for _, found in known) or 1
+    parts = []
+    for place, (name, found) in enumerate(known):
+        low, middle, high, top = (_LEFT + round(value * _WIDTH / most, 1) for value in found)
+        y = _ROW * place + _ROW // 2
+        title = ", ".join(
+            f"{word} {duration(value)}" for word, value in zip(("least", "p50", "p99.9", "longest"), found, strict=True)
+        )
+        parts.append(
+            f'<g><title>{html.escape(f"{name}: {title}")}</title>'
+            f'<text x="{_LEFT - 8}" y="{y + 4}" text-anchor="end" font-size="12" fill="currentColor">{html.escape(name)}</text>'
+            f'<path d="M{low} {y}H{max(top, low + 1)}" stroke="#5b7fb4" stroke-width="2"/>'
+            f'<rect x="{middle}" y="{y - 5}" width="{max(high - middle, 2):.1f}" height="10" fill="#5b7fb4"/></g>'
+        )
+    height = _ROW * len(known) + 18
+    scale = (
+        f'<text x="{_LEFT}" y="{height - 4}" font-size="11" fill="currentColor">0</text>'
+        f'<text x="{_LEFT + _WIDTH}" y="{height - 4}" text-anchor="end" font-size="11" fill="currentColor">{duration(most)}</text>'
+    )
+    size = f'width="{_LEFT + _WIDTH + 10}" height="{height}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size}>{"".join(parts)}{scale}</svg>'
 
 
 _TONES = {"meets": "#2a7d2a", "misses": "#b00020", "unknown": "#8a6d00"}

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from . import _checks, _engine
 from .checked import LoopResult, RunOutcome, Verification, loop_of, run_of, verification_of
@@ -157,7 +158,7 @@ def _told(verb: str, system: System, words: list[str]) -> tuple[str, str]:
     """The JSON of the command and its log."""
     file, text = system._source()
     call = ["--color", "never", verb, *(f"--set={one}" for one in system._overrides), *words, "--format", "json", file]
-    status, output, log_bytes = _engine.command(_command(), call, text)
+    status, output, log_bytes = _engine.command(installed(), call, text)
     log = log_bytes.decode(errors="replace")
     try:
         told = json.loads(output)
@@ -165,17 +166,21 @@ def _told(verb: str, system: System, words: list[str]) -> tuple[str, str]:
         last = (log.strip().splitlines() or ["it wrote nothing"])[-1]
         message = f"the command ended with status {status} and no result: {last}"
         raise Undecided((Told("undecided", message),), 4, f"{message}\n{log}".strip()) from None
-    if told.get("schema") == "horolog.error/1":
-        raise _error(told["errors"], told["exit"], log)
+    error = told_error(told, log)
+    if error is not None:
+        raise error
     return output.decode(), log
 
 
-def _error(errors: list[dict[str, object]], status: int, log: str) -> HorologError:
-    text = log.strip().removeprefix("error: ")
-    return from_told(json.dumps(errors), status, text)
+def told_error(told: Any, log: str) -> HorologError | None:
+    """The error that the command tells as JSON; None where it tells none."""
+    if not isinstance(told, dict) or told.get("schema") != "horolog.error/1":
+        return None
+    return from_told(json.dumps(told["errors"]), told["exit"], log.strip().removeprefix("error: "))
 
 
-def _command() -> str:
+def installed() -> str:
+    """The installed command of the same version."""
     named = os.environ.get(_COMMAND)
     found = shutil.which(named or "horolog")
     if found is None:

@@ -50,26 +50,12 @@ class TaskSets:
         count, tasks = self.wcet.shape or (0, 0)
         return (_sets_of, (bytes(self.wcet), bytes(self.deadline), bytes(self.period), count, tasks))
 
-    def to_arrow(self) -> Any:
-        """A table of pyarrow with the columns set, task, wcet_ns, deadline_ns, period_ns; the times without a copy. Needs
-        ``horolog[arrow]``."""
-        import pyarrow as pa  # type: ignore[import-not-found,import-untyped,unused-ignore]
-
-        count, tasks = self.wcet.shape or (0, 0)
-        total = count * tasks
-
-        def column(view: memoryview) -> Any:
-            return pa.Array.from_buffers(pa.uint64(), total, [None, pa.py_buffer(view)])
-
-        return pa.table(
-            {
-                "set": pa.array((place for place in range(count) for _ in range(tasks)), pa.uint64(), size=total),
-                "task": column(memoryview(array("Q", range(tasks)) * count)),
-                "wcet_ns": column(self.wcet),
-                "deadline_ns": column(self.deadline),
-                "period_ns": column(self.period),
-            }
-        )
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        """One row a task, for what knows Arrow's PyCapsule interface (``pyarrow.table(sets)``, ``polars.DataFrame(sets)``): columns set,
+        task, wcet_ns, deadline_ns and period_ns, 64-bit unsigned integers; the times without a copy where the views are of ``bytes``,
+        as those of :func:`generate` are."""
+        tasks = self.wcet.shape[1] if self.wcet.shape else 0
+        return _engine.sets_stream(_whole(self.wcet), _whole(self.deadline), _whole(self.period), tasks)
 
 
 @dataclass(frozen=True)
@@ -86,6 +72,11 @@ class Verdicts:
 
     def __reduce__(self) -> tuple[Any, tuple[tuple[str, ...], bytes, int]]:
         return (_verdicts_of, (self.tests, bytes(self.values), len(self)))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        """One row a set, for what knows Arrow's PyCapsule interface: the column set, and for each test whether it is met (true, false;
+        null: unknown)."""
+        return _engine.verdicts_stream(list(self.tests), _whole(self.values))
 
     def ratio(self, test: str) -> float:
         """The share of sets that the test proves to meet every deadline, from 0 to 1."""
@@ -286,6 +277,11 @@ def _threads(threads: object) -> int:
 
 def _view(data: bytes, code: str, count: int, width: int) -> memoryview:
     return memoryview(data).cast(code, (count, width))  # type: ignore[call-overload,no-any-return]
+
+
+def _whole(view: memoryview) -> bytes:
+    """The bytes of a view: its object where it shows all of one."""
+    return view.obj if isinstance(view.obj, bytes) and len(view.obj) == view.nbytes else bytes(view)
 
 
 def _sets_of(wcet: bytes, deadline: bytes, period: bytes, count: int, tasks: int) -> TaskSets:

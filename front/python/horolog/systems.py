@@ -94,6 +94,11 @@ class System:
         """The text that it was read from."""
         return self._text
 
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """The processors that its tasks run on."""
+        return tuple(self._native.cpus)
+
     def normalised(self) -> str:
         """The normalised system file, every value with its default."""
         return self._native.normalised()

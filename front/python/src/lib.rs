@@ -10,9 +10,11 @@
 mod arrays;
 mod checked;
 mod columns;
+mod events;
 mod faults;
 mod sweeps;
 mod systems;
+mod tables;
 mod traces;
 
 use pyo3::prelude::*;
@@ -93,6 +95,8 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     systems::add(module)?;
     checked::add(module)?;
     traces::add(module)?;
+    events::add(module)?;
     sweeps::add(module)?;
+    tables::add(module)?;
     arrays::add(module)
 }

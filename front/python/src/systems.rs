@@ -39,6 +39,12 @@ impl NativeSystem {
         self.system.tasks().iter().map(|task| task.name.clone()).collect()
     }
 
+    /// The numbers of its processors.
+    #[getter]
+    fn cpus(&self) -> Vec<u32> {
+        self.system.platform().cpus.iter().map(|cpu| cpu.0).collect()
+    }
+
     /// The normalised file, as `horolog check --print` has it.
     fn normalised(&self) -> String {
         file::print(&self.system)

@@ -102,12 +102,22 @@ def functions() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
 
 
 ALL = functions()
+
+
+def attached(**words: Any) -> None:
+    with h.attach(**words):
+        raise AssertionError("nothing is recorded")
+
+
 # These begin a process of the command, or write: only what is refused before that may be tried.
 REFUSED: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "run": (h.run, ["duration", "scheduling", "sporadic_extra", "best_effort", "strict", "coverage", "retries"]),
     "loop": (h.loop, ["duration", "sporadic_extra", "best_effort", "strict", "coverage", "retries", "gate"]),
     "sweep": (h.sweep, ["source", "workers", "drop_others", "patience_s"]),
+    "record": (h.record, ["command", "out", "events", "duration", "kernel", "locks", "block"]),
+    "attach": (attached, ["pid", "out", "events", "limit", "kernel"]),
 }
+RECORDED: dict[str, dict[str, Any]] = {"record": {"command": ["true"]}, "attach": {"pid": 1}}
 # What the engine calls the parts of an argument.
 PARTS = {"batch": ("wcet", "deadline", "period")}
 # Wrong in no place of an argument: what the engine says of the whole.
@@ -153,6 +163,7 @@ def test_wrong_arguments_begin_nothing(name: str, tmp_path: Path, monkeypatch: p
     for _ in range(CALLS):
         argument, bad = drawn.choice(arguments), drawn.choice(WRONG)
         words: dict[str, Any] = {"out": tmp_path / "out", "source": {"sweep": {}}} if name == "sweep" else {"system": QUICK}
+        words = {"out": tmp_path / "a.trace", **RECORDED[name]} if name in RECORDED else words
         with pytest.raises((h.BadInput, h.NotAllowed)):
             function(**{**words, argument: bad})
     assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,16 @@
 """The pytest plugin, in runs of pytest of its own."""
 
+import itertools
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
 import pytest
+
+from conftest import ROOT
 
 HEAD = """
 import horolog as h
@@ -79,3 +89,113 @@ def test_retries(horolog, retries):
 """
     )
     pytester.runpytest_subprocess().assert_outcomes(passed=2)
+
+
+def test_a_run_a_recording_and_an_attached_program_leave_their_files(
+    pytester: pytest.Pytester, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOROLOG_COMMAND", command)
+    pytester.makepyfile(
+        HEAD
+        + """
+import os, subprocess, sys
+PROGRAM = "import horolog as h\\nwith h.trace.span('job', number=4): pass"
+WAITS = "import sys, horolog as h\\nprint(flush=True)\\nfor line in sys.stdin: h.trace.event('line'); print(flush=True)\\n"
+
+def test_loop(horolog):
+    result = horolog.loop(system("4 ms"), "100 ms", machine="none", best_effort=True)
+    assert result.page and result.task("camera").bound_ns == 6_000_000
+    horolog.assert_meets(result, gate={"proof"})
+
+def test_run(horolog):
+    result = horolog.run(h.System.parse(system("4 ms").text, overrides=["platform.cpus=[0]"]), "50 ms", machine="none", best_effort=True)
+    assert result.horizon_ns == 50_000_000
+
+def test_record(horolog):
+    recording = horolog.record([sys.executable, "-c", PROGRAM], cpus={0}, events=["python"])
+    assert recording.status == 0
+    assert [record.event for record in recording.trace() if record.kind == "user"] == ["job/begin", "job/end"]
+
+def test_attach(horolog):
+    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with subprocess.Popen([sys.executable, "-c", WAITS], env={**os.environ, "HOROLOG_TRACE": "listen"}, **pipes) as process:
+        assert process.stdout.readline() == "\\n"
+        with horolog.attach(process.pid, cpus=[0]) as recordings:
+            process.stdin.write("a\\n"); process.stdin.flush()
+            assert process.stdout.readline() == "\\n"
+        process.stdin.close()
+    assert [record.event for record in recordings[0].trace() if record.kind == "user"] == ["line"]
+    with __import__("pytest").raises(h.BadInput, match="^cpus"):
+        horolog.alone_on("1")
+"""
+    )
+    done = pytester.runpytest_subprocess("--junitxml=junit.xml", "--horolog-reports=kept")
+    done.assert_outcomes(passed=4)
+    cases = ElementTree.parse(pytester.path / "junit.xml").iter("testcase")
+    told = {case.get("name"): {one.get("name"): one.get("value") for one in case.iter("property")} for case in cases}
+    kept = pytester.path / "kept"
+    assert told["test_loop"]["horolog_report"] == str(kept / "test_loop.html")
+    assert told["test_loop"]["horolog_verdict"] == "robot: yes"
+    assert "<html" in (kept / "test_loop.html").read_text()[:200].lower()
+    for name in ("test_record", "test_attach"):
+        assert told[name]["horolog_trace"] == str(kept / f"{name}.trace")
+        assert (kept / f"{name}.trace").stat().st_size > 0
+
+
+LOCKED = """
+import time, pytest, horolog as h
+
+@pytest.mark.parametrize("number", range(4))
+def test_alone(horolog, number):
+    with horolog.alone_on({1_000, 1_001}):
+        begun = time.monotonic()
+        time.sleep(0.05)
+        with open("times", "a") as file: file.write(f"{begun} {time.monotonic()}\\n")
+"""
+
+
+def test_parallel_runs_take_turns_on_a_processor(pytester: pytest.Pytester) -> None:
+    pytest.importorskip("xdist", reason="SKIPPED: pytest-xdist is not installed, so no tests run beside each other")
+    pytester.makepyfile(LOCKED)
+    pytester.runpytest_subprocess("-n", "4").assert_outcomes(passed=4)
+    times = sorted(tuple(map(float, line.split())) for line in (pytester.path / "times").read_text().splitlines())
+    assert len(times) == 4 and all(first[1] <= second[0] for first, second in itertools.pairwise(times))
+
+
+def test_a_processor_in_use_is_waited_for_no_longer_than_the_patience(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+import time, pytest, horolog as h
+
+def test_patience(horolog):
+    with horolog.alone_on([1_002]):
+        begun = time.monotonic()
+        with pytest.raises(h.Undecided, match="^processor 1002 was in use by other test runs for 0.1 s"):
+            with horolog.alone_on([1_003, 1_002]): pass
+        assert time.monotonic() - begun >= 0.1
+    with horolog.alone_on([1_002, 1_003]): pass
+"""
+    )
+    pytester.runpytest_subprocess("--horolog-patience=0.1").assert_outcomes(passed=1)
+
+
+def test_the_workflow_fails_for_a_missed_deadline_and_keeps_the_report(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("xdist", reason="SKIPPED: pytest-xdist is not installed, so the workflow is not tried")
+    monkeypatch.setenv("HOROLOG_COMMAND", command)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    for file in (ROOT / "examples/python").iterdir():
+        if file.is_file():
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    steps = re.findall(r"- name: (\w+)\n +run: (.*)", (tmp_path / "timing.yml").read_text())
+    assert [name for name, _ in steps] == ["install", "test"]
+    words = dict(steps)["test"]
+    report = tmp_path / "reports" / "test_the_loop_is_closed.html"
+    for wcet, status in (("14 ms", 0), ("17 ms", 1)):
+        (tmp_path / "robot.toml").write_text((tmp_path / "robot.toml").read_text().replace("14 ms", wcet))
+        done = subprocess.run(words, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stdout + done.stderr
+        told = (tmp_path / "timing.xml").read_text()
+        assert f'name="horolog_report" value="{report}"' in told and report.stat().st_size > 50_000
+        assert f'value="robot: {"no" if status else "yes"}"' in told

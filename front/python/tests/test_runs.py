@@ -1,8 +1,10 @@
 """Verifying, running and closing the loop: what Python says is what the command says."""
 
+import html
 import json
 import os
 import pickle
+import re
 import shutil
 import signal
 import subprocess
@@ -87,7 +89,10 @@ def test_loop_says_the_same(command: str, tmp_path: Path) -> None:
             assert trace.backend.startswith("linux") and trace.count == measured["events"]
     page = found.report(tmp_path / "x.html")
     assert page.read_bytes() == found.page and b"<html" in found.page[:200].lower()
-    assert pickle.loads(pickle.dumps(found)) == found and "measured" in found._repr_html_()
+    shown = found._repr_html_()
+    assert pickle.loads(pickle.dumps(found)) == found and "measured" in shown
+    inside = re.search('<iframe [^>]*sandbox="allow-scripts allow-downloads"[^>]* srcdoc="([^"]*)"></iframe>$', shown)
+    assert inside and html.unescape(inside[1]) == found.page.decode()
 
 
 def test_run_says_the_same(command: str, tmp_path: Path) -> None:
@@ -161,4 +166,7 @@ def test_a_kill_of_python_ends_the_run(tmp_path: Path) -> None:
             break
         time.sleep(0.02)
     assert time.monotonic() < end, "the run goes on without its caller"
+    # The process of the run itself writes the end.
+    while h.read_trace(trace).count is None and time.monotonic() < end:
+        time.sleep(0.02)
     assert h.read_trace(trace).count is not None

@@ -232,3 +232,32 @@ def test_bounds_of_utilisations_are_kept() -> None:
         arguments: dict[str, object] = {"method": "convolutionalfixedsum", **words}
         with pytest.raises(h.BadInput, match=f"^{named}: "):
             h.utilisations(3, tasks=3, utilisation=0.9, **arguments)
+
+
+def test_sets_and_verdicts_cross_by_the_c_data_interface() -> None:
+    sets = h.generate(5, tasks=3, utilisation=0.9, seed=4)
+    verdicts = h.batch(sets, ["rm-hyperbolic", "edf-qpa"])
+    # No library of Arrow is needed to make the stream.
+    assert type(sets.__arrow_c_stream__()).__name__ == type(verdicts.__arrow_c_stream__()).__name__ == "PyCapsule"
+    pa = pytest.importorskip("pyarrow", reason="SKIPPED: pyarrow is not installed, so no streams are read")
+    table = pa.table(sets)
+    assert table.column_names == ["set", "task", "wcet_ns", "deadline_ns", "period_ns"]
+    assert {str(kind) for kind in table.schema.types} == {"uint64"}
+    assert table["set"].to_pylist() == [place // 3 for place in range(15)]
+    assert table["task"].to_pylist() == [place % 3 for place in range(15)]
+    for name in ("wcet", "deadline", "period"):
+        view = np.asarray(getattr(sets, name))
+        assert table[f"{name}_ns"].to_pylist() == view.ravel().tolist()
+        # The very memory.
+        assert table[f"{name}_ns"].chunk(0).buffers()[1].address == view.ctypes.data
+    # Of what is no view of `bytes` there is a copy, and of nothing a table without rows.
+    other = h.TaskSets(*(memoryview(bytearray(part)).cast("Q", (5, 3)) for part in map(bytes, (sets.wcet, sets.deadline, sets.period))))
+    assert pa.table(other).equals(table)
+    answers = {1: True, 0: False, -1: None}
+    table = pa.table(verdicts)
+    assert table.column_names == ["set", "rm-hyperbolic", "edf-qpa"] and table["set"].to_pylist() == list(range(5))
+    for place, name in enumerate(verdicts.tests):
+        assert table[name].to_pylist() == [answers[one] for one in np.asarray(verdicts.values)[:, place].tolist()]
+    assert None in table["rm-hyperbolic"].to_pylist()
+    del sets, verdicts
+    assert table["set"].to_pylist() == list(range(5))

@@ -184,8 +184,8 @@ fn made(metadata: &Metadata<'_>, what: What, fields: &[(Field, Owned)]) -> &'sta
         What::Begin => format!("{}/begin", metadata.name()),
         What::End => format!("{}/end", metadata.name()),
     };
-    let arguments: Vec<(&str, Type)> =
-        fields.iter().map(|(field, value)| (field.name(), value.value().r#type())).collect();
+    let arguments: Vec<(&str, &str, Type)> =
+        fields.iter().map(|(field, value)| (field.name(), "", value.value().r#type())).collect();
     DynamicEvent::new(&name, &arguments)
 }
 

@@ -15,6 +15,7 @@ enum Cause {
     Foreign { module: String, address: u64, bytes: [u8; 3] },
     System(Error),
     Session(Error),
+    Runtime,
 }
 
 impl SwitchError {
@@ -28,6 +29,10 @@ impl SwitchError {
 
     pub(crate) fn session(error: Error) -> SwitchError {
         SwitchError { cause: Cause::Session(error) }
+    }
+
+    pub(crate) fn runtime() -> SwitchError {
+        SwitchError { cause: Cause::Runtime }
     }
 
     /// The bytes at a site are not a trigger's: a debugger's breakpoint, say. Nothing was changed.
@@ -60,6 +65,9 @@ impl fmt::Display for SwitchError {
                 if module.is_empty() { "the executable" } else { module }
             ),
             Cause::Session(error) => write!(f, "{error}"),
+            Cause::Runtime => {
+                f.write_str("the runtime in this process could not switch what was loaded since its start")
+            }
             Cause::System(error) => {
                 write!(f, "{error}; programs built with HOROLOG_TRIGGER_PORTABLE need no change of code")
             }

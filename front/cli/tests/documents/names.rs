@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 /// Options of other programs that the documents name alone, in code spans.
-const OF_OTHERS: [&str; 20] = [
+const OF_OTHERS: [&str; 23] = [
     "--again",
     "--bench",
     "--cap-add",
@@ -17,6 +17,8 @@ const OF_OTHERS: [&str; 20] = [
     "--dry-run",
     "--features",
     "--gc-sections",
+    "--horolog-patience",
+    "--horolog-reports",
     "--horolog-undecided",
     "--keep-going",
     "--kind",
@@ -29,6 +31,7 @@ const OF_OTHERS: [&str; 20] = [
     "--test",
     "--test-threads",
     "--ulimit",
+    "--zig",
 ];
 
 /// The options of each verb, by the words that lead to it; the verbs below each.

@@ -1,0 +1,279 @@
+//! Events for the recorder from Python programs: the bridge to `horolog_probe`, as `horolog_tracing` is one for Rust's `tracing`.
+//!
+//! All events go through one trigger, `python`. While it is disabled a call looks at that and returns. No call here raises what an
+//! unrecorded one would not: a value of another type is recorded as its text.
+
+use crate::faults::Fault;
+use horolog_probe::{DynamicEvent, MAX_ARGUMENTS, Type, Value, emit_dynamic};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+/// The most different events of a program; a name that is made anew each time would fill its memory.
+const MOST_EVENTS: usize = 4_000;
+
+/// Whether the trigger is enabled.
+fn is_wanted() -> bool {
+    emit_dynamic!("python")
+}
+
+/// One argument as Python gave it.
+struct Argument<'py> {
+    name: Bound<'py, PyString>,
+    unit: Option<Bound<'py, PyString>>,
+    value: Given<'py>,
+}
+
+/// A value of an argument.
+enum Given<'py> {
+    Bool(bool),
+    Signed(i64),
+    Unsigned(u64),
+    Float(f64),
+    Text(Bound<'py, PyString>),
+    Shown(String),
+}
+
+impl<'py> Argument<'py> {
+    fn of(name: Bound<'py, PyString>, given: Bound<'py, PyAny>) -> Argument<'py> {
+        // A pair is a value and its unit.
+        if let Ok(pair) = given.cast::<PyTuple>()
+            && let Ok([value, unit]) = <[Bound<'py, PyAny>; 2]>::try_from(pair.iter().collect::<Vec<_>>())
+            && let Ok(unit) = unit.cast_into::<PyString>()
+        {
+            return Argument { name, unit: Some(unit), value: Given::of(value) };
+        }
+        Argument { name, unit: None, value: Given::of(given) }
+    }
+}
+
+impl<'py> Given<'py> {
+    fn of(value: Bound<'py, PyAny>) -> Given<'py> {
+        if let Ok(value) = value.cast::<PyBool>() {
+            return Given::Bool(value.is_true());
+        }
+        if let Ok(value) = value.cast::<PyFloat>() {
+            return Given::Float(value.value());
+        }
+        if value.is_instance_of::<PyInt>() {
+            return Given::whole(&value).unwrap_or_else(|| Given::shown(&value));
+        }
+        match value.cast_into::<PyString>() {
+            Ok(text) => Given::Text(text),
+            // NumPy's numbers, say.
+            Err(error) => {
+                let value = error.into_inner();
+                let float = || value.extract::<f64>().ok().map(Given::Float);
+                Given::whole(&value).or_else(float).unwrap_or_else(|| Given::shown(&value))
+            }
+        }
+    }
+
+    fn whole(value: &Bound<'py, PyAny>) -> Option<Given<'py>> {
+        let signed = value.extract::<i64>().ok().map(Given::Signed);
+        signed.or_else(|| value.extract::<u64>().ok().map(Given::Unsigned))
+    }
+
+    fn shown(value: &Bound<'py, PyAny>) -> Given<'py> {
+        let shown = value.repr().map(|text| text.to_string_lossy().into_owned());
+        Given::Shown(shown.unwrap_or_else(|_| "?".to_owned()))
+    }
+
+    fn r#type(&self) -> Type {
+        match self {
+            Given::Bool(_) => Type::Bool,
+            Given::Signed(_) => Type::Signed,
+            Given::Unsigned(_) => Type::Unsigned,
+            Given::Float(_) => Type::Float,
+            Given::Text(_) | Given::Shown(_) => Type::Text,
+        }
+    }
+}
+
+/// The UTF-8 of a text; what is not valid is replaced.
+fn text<'a>(value: &'a Bound<'_, PyString>) -> Cow<'a, str> {
+    value.to_str().map_or_else(|_| value.to_string_lossy(), Cow::Borrowed)
+}
+
+/// The events met so far, by their names and arguments; other units or types make another one.
+#[derive(Default)]
+struct Known {
+    events: HashMap<Box<[u8]>, &'static DynamicEvent>,
+    key: Vec<u8>,
+}
+
+static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+
+impl Known {
+    /// The interpreter's lock is held from before to after, so that no `fork` meets it.
+    fn event(&mut self, name: &str, suffix: &str, arguments: &[Argument<'_>]) -> &'static DynamicEvent {
+        self.key.clear();
+        self.key.extend_from_slice(name.as_bytes());
+        self.key.extend_from_slice(suffix.as_bytes());
+        for one in arguments {
+            self.key.extend_from_slice(&[0xff, one.value.r#type() as u8]);
+            self.key.extend_from_slice(text(&one.name).as_bytes());
+            if let Some(unit) = &one.unit {
+                self.key.push(0xff);
+                self.key.extend_from_slice(text(unit).as_bytes());
+            }
+        }
+        if let Some(event) = self.events.get(self.key.as_slice()) {
+            return event;
+        }
+        if self.events.len() >= MOST_EVENTS {
+            static REST: LazyLock<&DynamicEvent> =
+                LazyLock::new(|| DynamicEvent::new("python/too-many-names", &[]));
+            return &REST;
+        }
+        let texts: Vec<(Cow<'_, str>, Cow<'_, str>, Type)> = arguments
+            .iter()
+            .map(|one| {
+                (text(&one.name), one.unit.as_ref().map_or(Cow::Borrowed(""), text), one.value.r#type())
+            })
+            .collect();
+        let fields: Vec<(&str, &str, Type)> =
+            texts.iter().map(|(name, unit, r#type)| (&**name, &**unit, *r#type)).collect();
+        let event = DynamicEvent::new(&format!("{name}{suffix}"), &fields);
+        self.events.insert(self.key.clone().into_boxed_slice(), event);
+        event
+    }
+}
+
+fn emit(name: &Bound<'_, PyString>, suffix: &str, arguments: &[Argument<'_>]) {
+    let arguments = &arguments[..arguments.len().min(MAX_ARGUMENTS)];
+    let texts: [Cow<'_, str>; MAX_ARGUMENTS] =
+        std::array::from_fn(|place| match arguments.get(place).map(|one| &one.value) {
+            Some(Given::Text(value)) => text(value),
+            Some(Given::Shown(value)) => Cow::Borrowed(value.as_str()),
+            _ => Cow::Borrowed(""),
+        });
+    let mut values = [Value::Bool(false); MAX_ARGUMENTS];
+    for ((value, one), text) in values.iter_mut().zip(arguments).zip(&texts) {
+        *value = match &one.value {
+            Given::Bool(given) => Value::Bool(*given),
+            Given::Signed(given) => Value::Signed(*given),
+            Given::Unsigned(given) => Value::Unsigned(*given),
+            Given::Float(given) => Value::Float(*given),
+            Given::Text(_) | Given::Shown(_) => Value::Text(text),
+        };
+    }
+    let event = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).event(&text(name), suffix, arguments);
+    emit_dynamic!("python", event, &values[..event.arguments()]);
+}
+
+fn given<'py>(arguments: Option<&Bound<'py, PyDict>>) -> Vec<Argument<'py>> {
+    let Some(arguments) = arguments else { return Vec::new() };
+    let named =
+        arguments.iter().filter_map(|(name, value)| Some((name.cast_into::<PyString>().ok()?, value)));
+    named.take(MAX_ARGUMENTS).map(|(name, value)| Argument::of(name, value)).collect()
+}
+
+/// The name of an event.
+fn named<'a, 'py>(py: Python<'py>, name: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyString>> {
+    name.cast::<PyString>().map_err(|_| Fault::words("name: an event is called by a text").raise(py))
+}
+
+/// Records an event, where the program is recorded; else nothing happens.
+///
+/// ``name`` is the event's, by custom ``subject/what``; ``arguments`` have the names that the trace shows. A value is a bool, a whole
+/// number of at most 64 bits, a float or a text, of which 256 bytes are kept; ``length=(3, "items")`` gives its unit, too. What is none
+/// of these is recorded as its ``repr``. Arguments behind the tenth are left out. Two events with the same number as ``flow`` are joined
+/// by an arrow in Perfetto; ``flow_end`` is the last place of one.
+#[pyfunction]
+#[pyo3(signature = (name, /, **arguments))]
+fn event<'py>(
+    py: Python<'py>,
+    name: &Bound<'py, PyAny>,
+    arguments: Option<&Bound<'py, PyDict>>,
+) -> PyResult<()> {
+    let name = named(py, name)?;
+    if is_wanted() {
+        emit(name, "", &given(arguments));
+    }
+    Ok(())
+}
+
+/// Records the new value of a counter, which Perfetto draws as a curve: the event ``NAME/counter``.
+#[pyfunction]
+#[pyo3(signature = (name, value, /, unit=""))]
+fn counter<'py>(
+    py: Python<'py>,
+    name: &Bound<'py, PyAny>,
+    value: Bound<'py, PyAny>,
+    unit: &str,
+) -> PyResult<()> {
+    let name = named(py, name)?;
+    if is_wanted() {
+        let unit = (!unit.is_empty()).then(|| PyString::new(py, unit));
+        let label = pyo3::intern!(py, "value").clone();
+        emit(name, "/counter", &[Argument { name: label, unit, value: Given::of(value) }]);
+    }
+    Ok(())
+}
+
+/// Whether events are recorded now: worth asking where values are costly.
+#[pyfunction]
+fn is_recorded() -> bool {
+    is_wanted()
+}
+
+/// A span of time: ``with span("plan", request=4): ...`` records ``plan/begin`` with the arguments, and ``plan/end``.
+///
+/// Spans of one thread nest; Perfetto shows them as slices, ``horolog trace stats`` as durations.
+#[pyclass(frozen, name = "span", module = "horolog.trace")]
+struct Span {
+    name: Py<PyString>,
+    arguments: Option<Py<PyDict>>,
+}
+
+#[pymethods]
+impl Span {
+    #[new]
+    #[pyo3(signature = (name, /, **arguments))]
+    fn new<'py>(
+        py: Python<'py>,
+        name: &Bound<'py, PyAny>,
+        arguments: Option<Bound<'py, PyDict>>,
+    ) -> PyResult<Span> {
+        let name = named(py, name)?.clone().unbind();
+        Ok(Span { name, arguments: arguments.map(Bound::unbind) })
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        if is_wanted() {
+            let py = slf.py();
+            let arguments = slf.arguments.as_ref().map(|arguments| arguments.bind(py));
+            emit(slf.name.bind(py), "/begin", &given(arguments));
+        }
+        slf
+    }
+
+    /// What was raised goes on.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _raised: &Bound<'_, PyAny>,
+        _place: &Bound<'_, PyAny>,
+    ) -> bool {
+        if is_wanted() {
+            emit(self.name.bind(py), "/end", &[]);
+        }
+        false
+    }
+}
+
+/// Adds all of it to the module, and starts what the environment asks for.
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    if let Err(error) = horolog_probe::start() {
+        // A program whose tracing cannot start runs all the same.
+        eprintln!("horolog: not traced: {error}");
+    }
+    module.add_class::<Span>()?;
+    module.add_function(wrap_pyfunction!(event, module)?)?;
+    module.add_function(wrap_pyfunction!(counter, module)?)?;
+    module.add_function(wrap_pyfunction!(is_recorded, module)?)
+}
