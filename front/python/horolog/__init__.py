@@ -22,7 +22,7 @@ from .errors import BadInput, HorologError, InternalError, NotAllowed, SaysNo, T
 from .results import Analysis, Closing, Outcome, Result, TaskOutcome, TaskVerdict
 from .runs import loop, run, verify
 from .sets import METHODS, TESTS, Acceptance, TaskSets, Verdicts, acceptance, batch, generate, utilisations
-from .sweeps import SweepEstimate, SweepResult, sweep, sweep_estimate
+from .sweeps import SweepEstimate, SweepResult, generate_systems, sweep, sweep_estimate
 from .systems import Duration, System, load
 from .traces import KINDS, NO_JOB, Record, RecordBatch, Thread, Trace, read_trace
 
@@ -66,6 +66,7 @@ __all__ = [
     "analyze",
     "batch",
     "generate",
+    "generate_systems",
     "load",
     "loop",
     "read_trace",

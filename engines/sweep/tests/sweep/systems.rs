@@ -325,3 +325,40 @@ fn more_than_all_processors_misses_and_a_job_longer_than_its_deadline_does() {
         assert_eq!(matches!(made, Made::TooLong(_)), is_long);
     }
 }
+
+/// Every key that the tests read.
+const EVERY_KEY: &str = "processors = 2\nsegments = 3\naccess = 0.4\nhigh = 0.4\nhigh_factor = 2\nserver_budget = \"1 ms\"\nserver_period = \"20 ms\"\nresources = 2\nrequests = 2\nshortest_section = \"1 us\"\nlongest_section = \"2 ms\"\n";
+
+#[test]
+fn whatever_is_drawn_has_an_answer_and_a_file_that_reads_back() {
+    let words: Vec<&str> = SYSTEM_TESTS.iter().map(|(word, _)| *word).collect();
+    let (mut made, mut too_long) = (0, 0);
+    for deadlines in ["implicit", "constrained", "arbitrary"] {
+        for (utilisation, periods) in [(0.4, "log-uniform"), (1.0, "automotive"), (1.3, "harmonic")] {
+            let keys = format!(
+                "{EVERY_KEY}tasks = 5\nutilisation = {utilisation}\nmethod = \"uunifast\"\nperiods = \"{periods}\"\ndeadlines = \"{deadlines}\""
+            );
+            let drawn = Drawn::of(plan(&words, &keys));
+            for word in &words {
+                for set in drawn.sets().take(4) {
+                    let more = &drawn.plan.cells[0].more;
+                    let verdict = systems::decide(how(word), more, set);
+                    assert!(verdict.is_ok(), "{word}, {deadlines}, {periods}: {verdict:?}");
+                    match systems::system_of(how(word), more, set).expect("made") {
+                        Made::TooLong(_) => {
+                            too_long += 1;
+                            assert_eq!(verdict, Ok(Verdict::Misses));
+                        }
+                        Made::System(system) => {
+                            made += 1;
+                            let text = horolog_model::file::print(&system);
+                            let (again, _) = horolog_model::file::read(&text, word, &[]).expect("its file");
+                            assert_eq!(again.digest(), system.digest(), "{word}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(made > 500 && too_long > 10, "{made} {too_long}");
+}
