@@ -166,7 +166,8 @@ def generate_systems(generator: Mapping[str, Any], test: str, count: int, *, see
     sets = _checks.whole("count", count, 1, 1_000_000)
     number, start = _checks.whole("seed", seed), _checks.whole("first", first)
     head = {"name": "systems", "sets": 1, "tests": [_checks.text("test", test)]}
-    text, name = _source({"sweep": head, "generator": generator})
+    keys = _checks.plain("generator", dict(generator))
+    text, name = _source({"sweep": head, "generator": keys})
     made = _engine.NativeSweep(text, name).systems(number, start, sets)
     return [System.parse(native.normalised(), native.name) for native in made]
 
