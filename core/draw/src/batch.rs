@@ -5,7 +5,7 @@
 
 use crate::vectors::{Method, Vectors};
 use crate::{Deadlines, Random};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Sets that a core takes at a time.
 const BLOCK: usize = 256;
@@ -54,7 +54,8 @@ pub enum BatchDeadlines {
     },
 }
 
-/// Bounds of the utilisation of each task, for methods that take them.
+/// Bounds of the utilisation of each task, for methods that take them: one a task, which hold for every set, or one a task of each set that is
+/// drawn, set after set.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bounds {
     /// The least.
@@ -86,19 +87,49 @@ impl Batch {
     /// What is wrong, the argument first; `None` where sets of it can be drawn.
     #[must_use]
     pub fn flaw(&self) -> Option<String> {
-        self.vectors().err().or_else(|| self.other_flaw())
+        self.shares(false).err().or_else(|| self.other_flaw())
     }
 
-    fn vectors(&self) -> Result<Vectors, String> {
-        match &self.bounds {
-            Some(Bounds { lower, upper }) => {
-                if lower.len() != self.tasks {
-                    return Err(format!("lower: there are {} bounds of {} tasks", lower.len(), self.tasks));
-                }
-                Vectors::bounded(self.method, self.utilisation, lower, upper)
+    /// How shares are drawn; `None` where the tables that this takes are not asked for.
+    fn shares(&self, are_asked: bool) -> Result<Option<Shares>, String> {
+        let has_tables = self.method == Method::ConvolutionalFixedSum;
+        let Some(bounds) = &self.bounds else {
+            if has_tables && !are_asked {
+                return Vectors::check(self.method, self.tasks, self.utilisation).map(|()| None);
             }
-            None => Vectors::new(self.method, self.tasks, self.utilisation),
+            return Vectors::new(self.method, self.tasks, self.utilisation)
+                .map(|vectors| Some(Shares::Alike(Box::new(vectors))));
+        };
+        let (lower, upper) = (&bounds.lower, &bounds.upper);
+        if lower.len() == self.tasks {
+            if has_tables && !are_asked {
+                return Vectors::reduce(self.method, self.utilisation, lower, upper).map(|_| None);
+            }
+            let vectors = Vectors::bounded(self.method, self.utilisation, lower, upper);
+            return vectors.map(|vectors| Some(Shares::Alike(Box::new(vectors))));
         }
+        if lower.is_empty() || !lower.len().is_multiple_of(self.tasks.max(1)) {
+            return Err(format!("lower: there are {} bounds of {} tasks", lower.len(), self.tasks));
+        }
+        if upper.len() != lower.len() {
+            return Err(format!("upper: there are {} bounds, and {} lower ones", upper.len(), lower.len()));
+        }
+        for (set, (lower, upper)) in lower.chunks(self.tasks).zip(upper.chunks(self.tasks)).enumerate() {
+            Vectors::reduce(self.method, self.utilisation, lower, upper)
+                .map_err(|flaw| of_set(set, &flaw))?;
+        }
+        Ok(are_asked.then(|| Shares::Each(self.method, self.utilisation, Arc::new(bounds.clone()))))
+    }
+
+    /// What draws sets of it; `draw` prepares it for itself.
+    ///
+    /// # Errors
+    /// The [flaw](Batch::flaw).
+    pub fn prepare(&self) -> Result<Prepared, String> {
+        let shares = self.shares(true)?.ok_or("method: nothing draws it")?;
+        self.other_flaw().map_or(Ok(()), Err)?;
+        let Batch { tasks, periods, deadlines, seed, .. } = *self;
+        Ok(Prepared { shares, drawn: vec![0.0; tasks], periods, deadlines, seed })
     }
 
     fn other_flaw(&self) -> Option<String> {
@@ -139,31 +170,32 @@ impl Batch {
         [wcet, deadline, period]: [&mut [u64]; 3],
         threads: usize,
     ) -> Result<(), String> {
-        let vectors = self.vectors()?;
-        self.other_flaw().map_or(Ok(()), Err)?;
+        let prepared = self.prepare()?;
         let (tasks, count) = (self.tasks, wcet.len() / self.tasks);
         assert!(wcet.len() == deadline.len() && wcet.len() == period.len(), "as many of each");
         assert!(wcet.len().is_multiple_of(tasks), "whole sets");
+        if let Shares::Each(_, _, bounds) = &prepared.shares
+            && bounds.lower.len() != wcet.len()
+        {
+            let rows = bounds.lower.len() / tasks;
+            return Err(format!("lower: there are bounds of {rows} sets, and {count} are drawn"));
+        }
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads = if threads == 0 { cores } else { threads }.min(count.div_ceil(BLOCK));
         let size = BLOCK * tasks;
         let blocks = wcet.chunks_mut(size).zip(deadline.chunks_mut(size)).zip(period.chunks_mut(size));
         let blocks = Mutex::new(blocks.enumerate());
+        let flaw: Mutex<Option<(usize, String)>> = Mutex::new(None);
         let work = || {
-            let (mut vectors, mut shares) = (vectors.clone(), vec![0.0; tasks]);
+            let mut prepared = prepared.clone();
             loop {
                 let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some((block, ((wcet, deadline), period))) = next else { return };
-                let sets =
-                    wcet.chunks_mut(tasks).zip(deadline.chunks_mut(tasks)).zip(period.chunks_mut(tasks));
-                for (place, ((wcet, deadline), period)) in sets.enumerate() {
-                    let number = first.wrapping_add((block * BLOCK + place) as u64);
-                    let mut random = Random::of_item(self.seed, number);
-                    vectors.draw(&mut random, &mut shares);
-                    for task in 0..tasks {
-                        period[task] = self.period(&mut random);
-                        wcet[task] = ((shares[task] * period[task] as f64) as u64).max(1);
-                        deadline[task] = self.deadline(wcet[task], period[task], &mut random);
+                if let Err(found) = prepared.rows(first, block * BLOCK, [wcet, deadline, period]) {
+                    let mut flaw = flaw.lock().unwrap_or_else(PoisonError::into_inner);
+                    // The first in the order of the sets, whoever finds one first.
+                    if flaw.as_ref().is_none_or(|(other, _)| block < *other) {
+                        *flaw = Some((block, found));
                     }
                 }
             }
@@ -172,6 +204,81 @@ impl Batch {
             work();
         } else {
             std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+        }
+        let flaw = flaw.into_inner().unwrap_or_else(PoisonError::into_inner);
+        flaw.map_or(Ok(()), |(_, flaw)| Err(flaw))
+    }
+}
+
+/// How the utilisations of sets are drawn.
+#[derive(Clone, Debug)]
+enum Shares {
+    /// Of every set within the same bounds.
+    Alike(Box<Vectors>),
+    /// Of each set within its own.
+    Each(Method, f64, Arc<Bounds>),
+}
+
+/// A flaw of one set's bounds, behind the argument.
+fn of_set(set: usize, flaw: &str) -> String {
+    match flaw.split_once(": ") {
+        Some((argument @ ("lower" | "upper" | "utilisation"), reason)) => {
+            format!("{argument}: set {set}: {reason}")
+        }
+        _ => flaw.to_owned(),
+    }
+}
+
+/// What draws sets of a batch, one after the other; clones share its tables.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    shares: Shares,
+    drawn: Vec<f64>,
+    periods: Periods,
+    deadlines: BatchDeadlines,
+    seed: u64,
+}
+
+impl Prepared {
+    /// Draws sets from number `first` on into three arrays, as [`Batch::draw`] on one thread.
+    ///
+    /// # Errors
+    /// Where each set has bounds of its own: those that have no vectors, or none within a lifetime.
+    ///
+    /// # Panics
+    /// Where the arrays differ in length, the last set is not whole, or there are bounds of fewer sets.
+    pub fn draw(&mut self, first: u64, arrays: [&mut [u64]; 3]) -> Result<(), String> {
+        self.rows(first, 0, arrays)
+    }
+
+    /// Sets from `row` on of those that begin with number `first`.
+    fn rows(
+        &mut self,
+        first: u64,
+        row: usize,
+        [wcet, deadline, period]: [&mut [u64]; 3],
+    ) -> Result<(), String> {
+        let tasks = self.drawn.len();
+        assert!(wcet.len() == deadline.len() && wcet.len() == period.len(), "as many of each");
+        let sets = wcet.chunks_mut(tasks).zip(deadline.chunks_mut(tasks)).zip(period.chunks_mut(tasks));
+        for (place, ((wcet, deadline), period)) in sets.enumerate() {
+            let place = row + place;
+            let mut random = Random::of_item(self.seed, first.wrapping_add(place as u64));
+            match &mut self.shares {
+                Shares::Alike(vectors) => vectors.draw(&mut random, &mut self.drawn),
+                Shares::Each(method, sum, bounds) => {
+                    let own = place * tasks..(place + 1) * tasks;
+                    let (lower, upper) = (&bounds.lower[own.clone()], &bounds.upper[own]);
+                    let vectors = Vectors::bounded(*method, *sum, lower, upper);
+                    let mut vectors = vectors.map_err(|flaw| of_set(place, &flaw))?;
+                    vectors.draw(&mut random, &mut self.drawn);
+                }
+            }
+            for task in 0..tasks {
+                period[task] = self.period(&mut random);
+                wcet[task] = ((self.drawn[task] * period[task] as f64) as u64).max(1);
+                deadline[task] = self.deadline(wcet[task], period[task], &mut random);
+            }
         }
         Ok(())
     }
@@ -287,6 +394,46 @@ mod tests {
             );
         }
         assert_eq!(AUTOMOTIVE.iter().map(|entry| entry.1).sum::<u64>(), 85);
+    }
+
+    #[test]
+    fn bounds_of_each_set_are_those_of_a_batch_of_its_own() {
+        let method = Method::ConvolutionalFixedSum;
+        let row = |set: usize| -> Bounds {
+            let lower = (0..5).map(|task| (set % 3 * task) as f64 / 100.0).collect();
+            Bounds { lower, upper: vec![0.3 + (set % 4) as f64 / 10.0; 5] }
+        };
+        let rows: Vec<Bounds> = (0..600).map(row).collect();
+        let all = Bounds {
+            lower: rows.iter().flat_map(|row| row.lower.clone()).collect(),
+            upper: rows.iter().flat_map(|row| row.upper.clone()).collect(),
+        };
+        let batch = |bounds: Bounds| Batch { method, bounds: Some(bounds), utilisation: 1.25, ..BATCH };
+        let whole = drawn(&batch(all.clone()), 7, 600, 3);
+        assert_eq!(drawn(&batch(all.clone()), 7, 600, 1), whole);
+        for set in [0, 1, 255, 256, 257, 599] {
+            let alone = drawn(&batch(rows[set].clone()), 7 + set as u64, 1, 1);
+            for (alone, whole) in alone.iter().zip(&whole) {
+                assert_eq!(alone[..], whole[set * 5..set * 5 + 5], "set {set}");
+            }
+        }
+        let told = |batch: &Batch, count: usize| {
+            let mut arrays = [const { Vec::new() }; 3];
+            arrays.iter_mut().for_each(|array| array.resize(count * 5, 0));
+            let [wcet, deadline, period] = &mut arrays;
+            batch.draw(0, [wcet, deadline, period], 2).expect_err("a flaw")
+        };
+        assert_eq!(told(&batch(all.clone()), 599), "lower: there are bounds of 600 sets, and 599 are drawn");
+        let mut wrong = all.clone();
+        wrong.upper[1_500..1_505].fill(0.24);
+        assert!(told(&batch(wrong), 600).starts_with("utilisation: set 300: 1.25 is not from"));
+        let mut wrong = all.clone();
+        wrong.lower[2_998] = 0.9;
+        assert!(told(&batch(wrong), 600).starts_with("upper: set 599: "));
+        let ragged = Bounds { lower: vec![0.0; 11], upper: vec![1.0; 11] };
+        assert_eq!(told(&batch(ragged), 600), "lower: there are 11 bounds of 5 tasks");
+        let uneven = Bounds { lower: vec![0.0; 10], upper: vec![1.0; 15] };
+        assert_eq!(told(&batch(uneven), 2), "upper: there are 15 bounds, and 10 lower ones");
     }
 
     #[test]

@@ -6,12 +6,13 @@ mod bounded;
 mod bounded_tests;
 mod convolution;
 mod dirichlet_rescale;
+pub mod parts;
 pub mod random;
 pub mod recipe;
 pub mod task_set;
 pub mod vectors;
 
-pub use batch::{Batch, BatchDeadlines, Bounds, Periods};
+pub use batch::{Batch, BatchDeadlines, Bounds, Periods, Prepared};
 pub use random::{Random, SplitMix64};
 pub use recipe::BatchRecipe;
 pub use task_set::{Deadlines, DrawnTask, PreemptionRecipe, TaskSetRecipe, shares, system_of};

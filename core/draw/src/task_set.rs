@@ -320,10 +320,8 @@ fn preemption_of(recipe: PreemptionRecipe, wcet: u64, random: &mut Random) -> Pr
         PreemptionRecipe::Preemptive => Preemption::Preemptive,
         PreemptionRecipe::NonPreemptive => Preemption::NonPreemptive,
         PreemptionRecipe::Deferred { max_segments } => {
-            let count = random.between(1, (max_segments.max(1) as u64).min(wcet)) as usize;
-            // Every segment takes at least 1 ns; the rest is shared.
-            let lengths = shares(wcet - count as u64, count, random);
-            let wcets: Vec<Span> = lengths.into_iter().map(|length| Span::from_ns(length + 1)).collect();
+            let lengths = crate::parts::cut(wcet, max_segments as u64, random);
+            let wcets: Vec<Span> = lengths.into_iter().map(Span::from_ns).collect();
             Preemption::Deferred(SegmentGraph::sequence(&wcets))
         }
     }

@@ -110,12 +110,7 @@ impl Vectors {
     /// # Ok::<(), String>(())
     /// ```
     pub fn new(method: Method, tasks: usize, utilisation: f64) -> Result<Vectors, String> {
-        check(method, tasks, utilisation)?;
-        if !utilisation.is_finite() || utilisation <= 0.0 || utilisation > tasks as f64 {
-            return Err(format!(
-                "utilisation: {utilisation} is not above 0 and at most {tasks}, the number of tasks"
-            ));
-        }
+        Vectors::check(method, tasks, utilisation)?;
         if method.takes_bounds() {
             return Vectors::bounded(method, utilisation, &vec![0.0; tasks], &vec![1.0; tasks]);
         }
@@ -153,14 +148,7 @@ impl Vectors {
         upper: &[f64],
     ) -> Result<Vectors, String> {
         let tasks = lower.len();
-        check(method, tasks, utilisation)?;
-        if !method.takes_bounds() {
-            return Err(format!(
-                "method: {} takes no bounds of shares; convolutionalfixedsum does",
-                method.word()
-            ));
-        }
-        let reduced = Reduced::of(tasks, utilisation, lower, upper)?;
+        let reduced = Vectors::reduce(method, utilisation, lower, upper)?;
         let within = if method == Method::ConvolutionalFixedSum {
             Within::Convolution(Convolution::new(reduced))
         } else {
@@ -168,6 +156,34 @@ impl Vectors {
         };
         let (cuts, table) = (Vec::new(), Vec::new());
         Ok(Vectors { method, tasks, utilisation, cuts, table, within: Some(within) })
+    }
+
+    /// What is wrong with a number of tasks and a sum without bounds.
+    pub(crate) fn check(method: Method, tasks: usize, utilisation: f64) -> Result<(), String> {
+        check(method, tasks, utilisation)?;
+        if !utilisation.is_finite() || utilisation <= 0.0 || utilisation > tasks as f64 {
+            return Err(format!(
+                "utilisation: {utilisation} is not above 0 and at most {tasks}, the number of tasks"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The problem without its lower bounds, before any table is made; what is wrong with it.
+    pub(crate) fn reduce(
+        method: Method,
+        utilisation: f64,
+        lower: &[f64],
+        upper: &[f64],
+    ) -> Result<Reduced, String> {
+        check(method, lower.len(), utilisation)?;
+        if !method.takes_bounds() {
+            return Err(format!(
+                "method: {} takes no bounds of shares; convolutionalfixedsum does",
+                method.word()
+            ));
+        }
+        Reduced::of(lower.len(), utilisation, lower, upper)
     }
 
     /// Draws one vector into `shares`.

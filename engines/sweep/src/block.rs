@@ -1,14 +1,12 @@
 //! One block: draw its sets, test them, count.
 
-use crate::plan::{BlockId, Plan};
+use crate::chunk::{Fold, Hand};
+use crate::plan::{BlockId, Plan, RowsOf};
 use crate::rows;
+use crate::test::Test;
 use crate::{GENERATOR, SweepError, VERSION};
 use horolog_analysis::Verdict;
-use horolog_analysis::batch::{BatchTest, Sets, decide};
 use serde::{Deserialize, Serialize};
-
-/// Values of one array that are in memory at a time.
-const MOST_VALUES: usize = 1 << 16;
 
 /// What one test said of some sets.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -41,6 +39,20 @@ impl Counts {
         }
     }
 
+    /// One set more.
+    pub(crate) fn add(&mut self, verdict: Verdict, utilisation: f64) {
+        self.sets += 1;
+        self.utilisation += utilisation;
+        match verdict {
+            Verdict::Meets => {
+                self.meets += 1;
+                self.utilisation_met += utilisation;
+            }
+            Verdict::Misses => self.misses += 1,
+            Verdict::Unknown => self.unknown += 1,
+        }
+    }
+
     /// The share of sets that are proved to meet every deadline.
     #[must_use]
     pub fn ratio(&self) -> f64 {
@@ -62,6 +74,24 @@ pub struct Row {
     pub test: String,
     /// What it said.
     pub counts: Counts,
+}
+
+/// What is known of a block.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Found {
+    /// One a test.
+    pub(crate) rows: Vec<Row>,
+    /// Where the file asks for rows of sets: the utilisation of each set, and for each its verdicts in the order of the tests.
+    pub(crate) shares: Vec<f64>,
+    pub(crate) verdicts: Vec<Verdict>,
+}
+
+impl Found {
+    /// Of tests that have counted so.
+    pub(crate) fn of(tests: &[Test], counts: Vec<Counts>) -> Found {
+        let row = |(test, counts): (&Test, Counts)| Row { test: test.word().to_owned(), counts };
+        Found { rows: tests.iter().zip(counts).map(row).collect(), ..Found::default() }
+    }
 }
 
 /// What a file says of itself.
@@ -93,55 +123,20 @@ impl Head {
 /// Draws and tests the sets of a block on this thread: one row a test.
 ///
 /// # Errors
-/// Where the plan has a flaw, which one that was read from a file has not.
+/// Where the plan has a flaw, which one that was read from a file has not; where a system lies outside the assumptions of its test.
 pub fn compute(plan: &Plan, id: BlockId) -> Result<Vec<Row>, SweepError> {
-    first_sets(plan, id, plan.sets_of(id))
+    Ok(first_sets(plan, id, plan.sets_of(id))?.rows)
 }
 
 /// The same of the block's first sets alone.
-pub(crate) fn first_sets(plan: &Plan, id: BlockId, sets: u64) -> Result<Vec<Row>, SweepError> {
-    let batch = plan.batch(id).map_err(SweepError::Internal)?;
-    let tasks = batch.tasks;
-    let part = (MOST_VALUES / tasks).max(1) as u64;
-    let mut counts = vec![Counts::default(); plan.tests.len()];
-    let mut arrays = [const { Vec::new() }; 3];
-    let mut verdicts = Vec::new();
-    let mut first = 0;
-    while first < sets {
-        let count = part.min(sets - first) as usize;
-        arrays.iter_mut().for_each(|array| array.resize(count * tasks, 0_u64));
-        let [wcet, deadline, period] = &mut arrays;
-        batch.draw(first, [wcet, deadline, period], 1).map_err(SweepError::Internal)?;
-        verdicts.clear();
-        verdicts.resize(count * plan.tests.len(), Verdict::Unknown);
-        let drawn = Sets::new(tasks, wcet, deadline, period)
-            .map_err(|error| SweepError::Internal(error.to_string()))?;
-        decide(drawn, &plan.tests, &mut verdicts, 1);
-        let shares = wcet.chunks(tasks).zip(period.chunks(tasks)).map(|(wcet, period)| {
-            wcet.iter().zip(period).map(|(&wcet, &period)| wcet as f64 / period as f64).sum::<f64>()
-        });
-        for (utilisation, verdicts) in shares.zip(verdicts.chunks(plan.tests.len())) {
-            for (counts, verdict) in counts.iter_mut().zip(verdicts) {
-                add(counts, *verdict, utilisation);
-            }
-        }
-        first += count as u64;
+pub(crate) fn first_sets(plan: &Plan, id: BlockId, sets: u64) -> Result<Found, SweepError> {
+    const TOGETHER: u64 = 256;
+    let (mut hand, mut fold) = (Hand::new(plan, id)?, Fold::new(plan));
+    for first in (0..sets).step_by(TOGETHER as usize) {
+        let chunk = hand.chunk(plan, first, TOGETHER.min(sets - first))?;
+        fold.take(&chunk);
     }
-    let row = |(test, counts): (&BatchTest, Counts)| Row { test: test.word().to_owned(), counts };
-    Ok(plan.tests.iter().zip(counts).map(row).collect())
-}
-
-fn add(counts: &mut Counts, verdict: Verdict, utilisation: f64) {
-    counts.sets += 1;
-    counts.utilisation += utilisation;
-    match verdict {
-        Verdict::Meets => {
-            counts.meets += 1;
-            counts.utilisation_met += utilisation;
-        }
-        Verdict::Misses => counts.misses += 1,
-        Verdict::Unknown => counts.unknown += 1,
-    }
+    Ok(fold.found(plan))
 }
 
 /// The Parquet file of a block: the same bytes on every machine.
@@ -149,15 +144,18 @@ fn add(counts: &mut Counts, verdict: Verdict, utilisation: f64) {
 /// # Errors
 /// As [`compute`].
 pub fn block_file(plan: &Plan, id: BlockId) -> Result<Vec<u8>, SweepError> {
-    rows::encode(plan, id, &compute(plan, id)?)
+    rows::encode(plan, id, &first_sets(plan, id, plan.sets_of(id))?)
 }
 
-/// The rows of a block's file.
+/// The rows of a block's file, one a test.
 ///
 /// # Errors
 /// In words, where the file is not that of this block of this plan.
 pub fn file_rows(plan: &Plan, id: BlockId, file: &[u8]) -> Result<Vec<Row>, String> {
-    let (head, rows) = rows::decode(file)?;
+    let (head, rows) = match plan.rows {
+        RowsOf::Blocks => rows::decode(file)?,
+        RowsOf::Sets => rows::decode_sets(file, &plan.tests)?,
+    };
     if head != Head::of(plan, id) {
         return Err(format!("it is block {} of `{}` of sweep `{}`", head.block, head.cell, head.sweep));
     }

@@ -48,6 +48,20 @@ pub enum SweepError {
         /// Why.
         reason: String,
     },
+    /// A system that a test knows nothing of.
+    #[error("set {set} of block {block} of `{cell}`: `{test}`: {reason}")]
+    Outside {
+        /// The cell's text.
+        cell: String,
+        /// The block's number.
+        block: u64,
+        /// The set's number in the block.
+        set: u64,
+        /// The test.
+        test: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// What no reader or writer of Parquet should do.
     #[error("{0}; report it")]
     Internal(String),

@@ -9,24 +9,32 @@
 //! `docs/concepts/sweeps.md` has the file, the columns and the formulas.
 
 mod block;
+mod chunk;
 mod error;
 mod estimate;
 pub mod file;
+mod more;
+mod page;
 mod plan;
 mod result;
 mod rows;
 mod run;
 pub mod store;
 mod summary;
+pub mod systems;
+mod test;
+mod work;
 
 pub use block::{Counts, Row, block_file, compute, file_rows};
 pub use error::SweepError;
 pub use estimate::{Estimate, estimate};
-pub use plan::{BlockId, Cell, MOST_BLOCKS, MOST_CELLS, Plan};
+pub use more::{KEYS, Key, Kind, More, Value};
+pub use plan::{BlockId, Cell, MOST_BLOCKS, MOST_CELLS, Plan, RowsOf};
 pub use result::{Blocks, SweepResult, finish};
 pub use run::{Ran, run};
 pub use store::{Found, Store};
 pub use summary::{CellSummary, Summary, TestSummary, Weighted};
+pub use test::{How, SYSTEM_TESTS, Serving, Test};
 
 /// What the sets are drawn by; it goes into every file.
 pub const GENERATOR: &str =

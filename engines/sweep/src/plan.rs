@@ -1,6 +1,7 @@
 //! What a sweep consists of: cells, blocks, and the seed of each.
 
-use horolog_analysis::batch::BatchTest;
+use crate::more::More;
+use crate::test::Test;
 use horolog_draw::{Batch, BatchRecipe};
 use sha2::{Digest, Sha256};
 
@@ -14,6 +15,8 @@ pub const MOST_BLOCKS: u64 = 1_000_000;
 pub struct Cell {
     /// The recipe; its utilisation and shares are decimals of at most nine places.
     pub recipe: BatchRecipe,
+    /// What the file gives beside: keys that have no default.
+    pub more: More,
     /// One of the file's seeds.
     pub seed: u64,
 }
@@ -22,14 +25,18 @@ impl Cell {
     /// Everything in it as one line: what its identity is a hash of.
     ///
     /// ```
-    /// let cell = horolog_sweep::Cell { recipe: horolog_draw::BatchRecipe::default(), seed: 3 };
+    /// let cell = horolog_sweep::Cell { recipe: horolog_draw::BatchRecipe::default(), more: Default::default(), seed: 3 };
     /// assert!(cell.text().starts_with("tasks=10 utilisation=0.8 method=uunifast-discard "));
     /// ```
     #[must_use]
     pub fn text(&self) -> String {
         let one = &self.recipe;
+        let more = self
+            .more
+            .each()
+            .fold(String::new(), |text, (key, value)| format!("{text}{}={value} ", key.column));
         format!(
-            "tasks={} utilisation={} method={} periods={} shortest_period_ns={} longest_period_ns={} granularity_ns={} deadlines={} least={} factor={} seed={}",
+            "tasks={} utilisation={} method={} periods={} shortest_period_ns={} longest_period_ns={} granularity_ns={} deadlines={} least={} factor={} {more}seed={}",
             one.tasks,
             one.utilisation,
             one.method,
@@ -60,6 +67,21 @@ pub struct BlockId {
     pub block: u64,
 }
 
+/// What a row is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RowsOf {
+    /// All sets of a block.
+    #[default]
+    Blocks,
+    /// One set.
+    Sets,
+}
+
+impl RowsOf {
+    /// The words of the file.
+    pub const WORDS: [&'static str; 2] = ["blocks", "sets"];
+}
+
 /// A checked sweep.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
@@ -70,7 +92,9 @@ pub struct Plan {
     /// Sets of a block.
     pub block: u64,
     /// The tests.
-    pub tests: Vec<BatchTest>,
+    pub tests: Vec<Test>,
+    /// What a row is about.
+    pub rows: RowsOf,
     /// The grid, in the order of the file: the last key changes fastest.
     pub cells: Vec<Cell>,
 }
@@ -114,8 +138,12 @@ impl Plan {
     pub fn key(&self, id: BlockId) -> String {
         let tests: Vec<&str> = self.tests.iter().map(|test| test.word()).collect();
         let (seed, sets) = (self.seed(id).to_string(), self.sets_of(id).to_string());
-        let text = self.cells[id.cell].text();
-        hex(&digest(&["horolog.sweep-rows/1", crate::VERSION, &seed, &text, &sets, &tests.join(" ")]))
+        let (text, tests) = (self.cells[id.cell].text(), tests.join(" "));
+        let mut asked = vec!["horolog.sweep-rows/1", crate::VERSION, &seed, &text, &sets, &tests];
+        if self.rows == RowsOf::Sets {
+            asked.push("sets");
+        }
+        hex(&digest(&asked))
     }
 
     /// What draws the sets of a block.
@@ -123,7 +151,8 @@ impl Plan {
     /// # Errors
     /// The recipe's flaw; a plan that was read from a file has none.
     pub fn batch(&self, id: BlockId) -> Result<Batch, String> {
-        self.cells[id.cell].recipe.batch(self.seed(id))
+        let cell = &self.cells[id.cell];
+        cell.recipe.within(self.seed(id), cell.more.bounds(cell.recipe.tasks))
     }
 }
 
@@ -147,12 +176,14 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        let cell = |tasks, seed| Cell { recipe: BatchRecipe { tasks, ..BatchRecipe::default() }, seed };
+        let recipe = |tasks| BatchRecipe { tasks, ..BatchRecipe::default() };
+        let cell = |tasks, seed| Cell { recipe: recipe(tasks), more: More::default(), seed };
         Plan {
             name: "one".to_owned(),
             sets: 25,
             block: 10,
-            tests: vec![BatchTest::EdfQpa],
+            tests: vec![Test::of_word("edf-qpa").expect("a test")],
+            rows: RowsOf::Blocks,
             cells: vec![cell(3, 1), cell(4, 1)],
         }
     }
@@ -177,7 +208,8 @@ mod tests {
         seeds.sort_unstable();
         seeds.dedup();
         assert_eq!(seeds.len(), 6);
-        let more = Plan { sets: 1_000, tests: vec![BatchTest::RmHyperbolic], ..plan.clone() };
+        let tests = vec![Test::of_word("rm-hyperbolic").expect("a test")];
+        let more = Plan { sets: 1_000, tests, ..plan.clone() };
         assert_eq!(more.seed(first), plan.seed(first));
         assert_ne!(more.key(first), plan.key(first));
         let last = BlockId { cell: 0, block: 2 };

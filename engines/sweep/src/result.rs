@@ -1,10 +1,10 @@
 //! The end of a sweep: the result and the drawings are written beside the rows.
 
-use crate::SweepError;
 use crate::block::Row;
 use crate::plan::{BlockId, Plan};
 use crate::store::Store;
 use crate::summary::Summary;
+use crate::{SweepError, page};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -20,6 +20,8 @@ pub struct SweepResult {
     pub blocks: Blocks,
     /// The drawings' files in the folder.
     pub drawings: Vec<String>,
+    /// The page's file in the folder.
+    pub page: &'static str,
 }
 
 /// Where blocks come from.
@@ -35,7 +37,10 @@ pub struct Blocks {
     pub damaged: u64,
 }
 
-/// Writes `sweep.json` and the drawings of the blocks that are there, of which `computed` are new; drawings of before are removed.
+/// The page's file.
+pub(crate) const PAGE: &str = "sweep.html";
+
+/// Writes `sweep.json`, `sweep.html` and the drawings of the blocks that are there, of which `computed` are new; drawings of before are removed.
 ///
 /// # Errors
 /// Where they cannot be written.
@@ -47,9 +52,10 @@ pub fn finish(
     damaged: usize,
 ) -> Result<SweepResult, SweepError> {
     let summary = Summary::of(plan, rows);
-    let json = serde_json::to_string_pretty(&summary)
-        .map_err(|error| SweepError::Internal(format!("no JSON for the result: {error}")))?;
+    let failed = |error| SweepError::Internal(format!("no JSON for the result: {error}"));
+    let json = serde_json::to_string_pretty(&summary).map_err(failed)?;
     store.write("sweep.json", format!("{json}\n").as_bytes())?;
+    store.write(PAGE, page::of(&summary).map_err(failed)?.as_bytes())?;
     let drawings = summary.drawings(plan, rows);
     drawings.iter().try_for_each(|(name, svg)| store.write(name, svg.as_bytes()))?;
     store.forget_results(&drawings.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>())?;
@@ -59,5 +65,6 @@ pub fn finish(
         folder: store.folder().display().to_string(),
         blocks: Blocks { all, computed, kept: all.saturating_sub(computed), damaged: damaged as u64 },
         drawings: drawings.into_iter().map(|(name, _)| name).collect(),
+        page: PAGE,
     })
 }

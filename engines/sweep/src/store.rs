@@ -4,7 +4,7 @@
 //! OUT/sweep.toml                                    the file, as it was
 //! OUT/sweep.json                                    what it came to: versions, generator, every cell (written at the end)
 //! OUT/rows/cell=CELL/BLOCK-KEY-CONTENT.parquet      the rows of a block
-//! OUT/acceptance.svg …                              drawings
+//! OUT/sweep.html, OUT/acceptance.svg …              the page and drawings
 //! OUT/tmp/, OUT/lock                                while it runs
 //! ```
 //! CELL names the cell ([`Cell::id`](crate::Cell::id)), KEY what was asked ([`Plan::key`](crate::Plan::key)), and CONTENT is the start of
@@ -16,6 +16,7 @@ mod listing;
 use crate::SweepError;
 use crate::block::{Row, file_rows};
 use crate::plan::{BlockId, Plan, hex};
+use crate::result::PAGE;
 use listing::{Entry, entries, is_file, is_folder};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -137,7 +138,9 @@ impl Store {
     /// # Errors
     /// Where one cannot be removed.
     pub(crate) fn forget_results(&self, kept: &[&str]) -> Result<(), SweepError> {
-        let is_result = |entry: &&Entry| kept.is_empty() && entry.name == "sweep.json" && entry.is_file();
+        let is_result = |entry: &&Entry| {
+            kept.is_empty() && ["sweep.json", PAGE].contains(&entry.name.as_str()) && entry.is_file()
+        };
         let is_drawing = |entry: &&Entry| entry.is_drawing() && !kept.contains(&entry.name.as_str());
         let listed = entries(&self.folder)?;
         let old = listed.iter().filter(|entry| is_result(entry) || is_drawing(entry));

@@ -1,7 +1,9 @@
 //! What a sweep came to: shares of accepted sets, weighted schedulability, and their drawings.
 
 use crate::block::{Counts, Row};
+use crate::more::More;
 use crate::plan::{BlockId, Cell, Plan};
+use crate::test::Test;
 use crate::{GENERATOR, VERSION};
 use horolog_draw::BatchRecipe;
 use horolog_report::line_chart::{Line, LineChart};
@@ -39,6 +41,9 @@ pub struct CellSummary {
     /// What its sets are drawn by.
     #[serde(flatten)]
     pub recipe: BatchRecipe,
+    /// What the file gives beside.
+    #[serde(flatten)]
+    pub more: More,
     /// The file's seed.
     pub seed: u64,
     /// What each test said of the blocks that are there.
@@ -60,6 +65,10 @@ pub struct TestSummary {
     pub unknown: u64,
     /// `meets` by `sets`; null before the first block.
     pub ratio: Option<f64>,
+    /// Σ C/T of these sets.
+    pub utilisation_sum: f64,
+    /// The same of those that meet.
+    pub utilisation_met: f64,
 }
 
 /// Weighted schedulability Σ U·S / Σ U over all sets of a group (`bastoni10`).
@@ -115,7 +124,7 @@ impl Summary {
         let groups = groups(plan);
         let mut drawings = Vec::new();
         for (number, group) in groups.iter().enumerate() {
-            let line = |(place, test): (usize, &horolog_analysis::batch::BatchTest)| Line {
+            let line = |(place, test): (usize, &Test)| Line {
                 label: test.word().to_owned(),
                 points: points(plan, group, &counts, place),
             };
@@ -183,17 +192,20 @@ fn counts(plan: &Plan, rows: &HashMap<BlockId, Vec<Row>>) -> Vec<Vec<Counts>> {
 }
 
 fn summary(plan: &Plan, cell: &Cell, counts: &[Counts]) -> CellSummary {
-    let test = |(test, counts): (&horolog_analysis::batch::BatchTest, &Counts)| TestSummary {
+    let test = |(test, counts): (&Test, &Counts)| TestSummary {
         test: test.word(),
         sets: counts.sets,
         meets: counts.meets,
         misses: counts.misses,
         unknown: counts.unknown,
         ratio: Some(counts.ratio()).filter(|ratio| ratio.is_finite()),
+        utilisation_sum: counts.utilisation,
+        utilisation_met: counts.utilisation_met,
     };
     CellSummary {
         cell: cell.id(),
         recipe: cell.recipe.clone(),
+        more: cell.more.clone(),
         seed: cell.seed,
         tests: plan.tests.iter().zip(counts).map(test).collect(),
     }

@@ -4,6 +4,10 @@
 mod file_of_a_sweep;
 #[path = "sweep/folder.rs"]
 mod folder_of_a_sweep;
+#[path = "sweep/rows_of_sets.rs"]
+mod rows_of_sets;
+#[path = "sweep/systems.rs"]
+mod systems_of_a_sweep;
 
 use horolog_draw::Random;
 use horolog_sweep::{
@@ -80,6 +84,25 @@ fn files_are_the_same_on_any_number_of_workers() {
         assert_eq!(below(folder.path()), below(folders[0].path()));
     }
     assert_eq!(fs::read_dir(folders[0].path().join("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn one_block_is_the_same_whoever_helps() {
+    // Sets that take long between quick ones: parts come back in another order than they were taken in.
+    let text = TEXT
+        .replace("sets = 70", "sets = 900")
+        .replace("block = 30", "block = 900")
+        .replace("seeds = [1, 2]", "")
+        .replace("tasks = [2, 5]", "tasks = 12")
+        .replace("{ from = 0.6, to = 0.9, steps = 3 }", "0.97")
+        .replace("[\"uunifast\", \"randfixedsum\"]", "\"uunifast\"");
+    let folders: Vec<TempDir> = (0..3).map(|_| TempDir::new().unwrap()).collect();
+    let (_, rows) = swept(folders[0].path(), &text, 1);
+    assert_eq!(rows.len(), 1);
+    for (folder, workers) in folders.iter().skip(1).zip([2, 7]) {
+        assert_eq!(swept(folder.path(), &text, workers).1, rows);
+        assert_eq!(below(folder.path()), below(folders[0].path()));
+    }
 }
 
 #[test]
@@ -266,6 +289,30 @@ fn a_summary_adds_seeds_and_blocks_and_weighs_by_utilisation() {
     let one = plan_of(&TEXT.replace("method = [\"uunifast\", \"randfixedsum\"]", ""));
     let drawings = Summary::of(&one, &HashMap::new()).drawings(&one, &HashMap::new());
     assert!(drawings.iter().any(|(name, svg)| name == "weighted.svg" && svg.contains(">tasks<")));
+}
+
+#[test]
+fn the_page_has_the_result_and_asks_nobody() {
+    let text = TEXT.replace("a small one", "</script><b>\\u003c a small one");
+    let folder = TempDir::new().unwrap();
+    let (_, rows) = swept(folder.path(), &text, 2);
+    let plan = plan_of(&text);
+    let (store, _) = Store::open(folder.path(), &plan, &text, false).unwrap();
+    let result = horolog_sweep::finish(&plan, &store, &rows, rows.len(), 0).unwrap();
+    let page = fs::read_to_string(folder.path().join(result.page)).unwrap();
+    let data =
+        page.split_once("id=\"data\">").and_then(|(_, rest)| rest.split_once("</script>")).expect("data").0;
+    let told: serde_json::Value = serde_json::from_str(data).expect("JSON");
+    let file: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.path().join("sweep.json")).unwrap()).expect("JSON");
+    assert_eq!(told, file);
+    assert_eq!(told["name"], "</script><b>< a small one");
+    // Nothing but the name space of SVG looks like an address.
+    let addresses: Vec<&str> = page.split("http").skip(1).collect();
+    assert!(addresses.len() == 1 && addresses[0].starts_with("://www.w3.org/2000/svg"), "{addresses:?}");
+    assert!(!page.contains("src=") && !page.contains("@import") && !page.contains("url("));
+    let one = &told["cells"][0]["tests"][0];
+    assert_eq!(one["utilisation_sum"], one["utilisation_met"], "EDF takes every set");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use horolog_interchange::Format as Foreign;
 use horolog_time::Span;
 use std::path::PathBuf;
 
-use crate::commands::sets::{periods, utilisations};
+use crate::commands::sets::{periods, share, utilisations};
 pub(crate) use crate::init_arguments::InitArguments;
 pub(crate) use crate::measure_arguments::MeasureVerb;
 pub(crate) use crate::partition_arguments::PartitionArguments;
@@ -667,6 +667,12 @@ pub(crate) struct SetsArguments {
     /// The total utilisation of a set; of a range the first set has the lower end, the last the upper one, in equal steps.
     #[arg(long, value_name = "U|A..B", default_value = "0.5..0.95", value_parser = utilisations)]
     pub(crate) utilisation: (u64, u64),
+    /// No task's utilisation is below this; with it, or with `--upper`, shares are drawn by ConvolutionalFixedSum.
+    #[arg(long, value_name = "U", value_parser = share)]
+    pub(crate) lower: Option<f64>,
+    /// No task's utilisation is above this.
+    #[arg(long, value_name = "U", value_parser = share)]
+    pub(crate) upper: Option<f64>,
     /// How many sets.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) count: u64,

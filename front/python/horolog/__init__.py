@@ -24,7 +24,7 @@ from .recordings import Recording, attach, record
 from .results import Analysis, Closing, Outcome, Result, TaskOutcome, TaskVerdict
 from .runs import loop, run, verify
 from .sets import METHODS, TESTS, Acceptance, TaskSets, Verdicts, acceptance, batch, generate, utilisations
-from .sweeps import SweepEstimate, SweepResult, sweep, sweep_estimate
+from .sweeps import SweepEstimate, SweepResult, generate_systems, sweep, sweep_estimate
 from .systems import Duration, System, load
 from .traces import KINDS, NO_JOB, Record, RecordBatch, Thread, Trace, read_trace
 
@@ -70,6 +70,7 @@ __all__ = [
     "attach",
     "batch",
     "generate",
+    "generate_systems",
     "load",
     "loop",
     "read_trace",

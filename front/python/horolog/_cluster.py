@@ -92,7 +92,7 @@ def _run(
             for future in ended:
                 cell, number = futures.pop(future)
                 if future.status in ("error", "cancelled"):
-                    raise _gone(f"block {number} of cell {cell} is {future.status}", done, len(missing))
+                    raise _gone(f"block {number} of cell {cell} {_why(dask, future)}", done, len(missing))
                 try:
                     file = future.result(timeout=patience_s) if future.status == "finished" else None
                 except (OSError, TimeoutError, CancelledError, dask.CancelledError):
@@ -110,6 +110,15 @@ def _run(
     finally:
         for future in futures:
             future.release()
+
+
+def _why(dask: Any, future: Any) -> str:
+    if future.status == "cancelled":
+        return "was cancelled"
+    fault = future.exception()
+    if isinstance(fault, dask.KilledWorker):
+        return "lost its worker each time it was tried, as for a lack of memory: give workers more, or blocks fewer sets"
+    return f"failed: {fault}"
 
 
 def _gone(reason: str, done: int, all_blocks: int) -> Undecided:

@@ -25,6 +25,9 @@ METHODS: tuple[str, ...] = tuple(_engine.METHODS)
 (Emberson, Stafford and Davis 2010), ``convolutionalfixedsum`` (Griffin and Davis 2025), ``dirichlet-rescale`` (Griffin, Bate and Davis
 2020; its authors' later work says that it is not uniform: take it to make published experiments again). The last two take bounds."""
 
+Bound = float | Sequence[float] | Sequence[Sequence[float]] | None
+"""Bounds of utilisations: one for all tasks, one a task, or one a task of each set."""
+
 _MOST_COUNT = 2**40
 
 
@@ -101,8 +104,8 @@ def generate(
     seed: int = 1,
     first: int = 0,
     threads: int = 0,
-    lower: float | Sequence[float] | None = None,
-    upper: float | Sequence[float] | None = None,
+    lower: Bound = None,
+    upper: Bound = None,
 ) -> TaskSets:
     """Draws ``count`` sets; set number i of a seed is the same for ever, on every machine and number of threads.
 
@@ -111,8 +114,9 @@ def generate(
     Hamann 2015, without the crankshaft). C = max(1 ns, floor(u T)). ``deadlines``: ``implicit`` (D = T), ``constrained`` (uniform
     from C + ``least`` (T - C) to T) or ``arbitrary`` (uniform from C to ``factor`` T).
 
-    ``lower`` and ``upper`` are bounds of the utilisation of each task, one number for all or one a task, for the methods
-    ``convolutionalfixedsum`` and ``dirichlet-rescale``; without them 0 and 1. They hold for the whole batch.
+    ``lower`` and ``upper`` are bounds of the utilisation of each task, for the methods ``convolutionalfixedsum`` and
+    ``dirichlet-rescale``; without them 0 and 1. One number is for all tasks, a list has one a task and holds for the whole batch, and a list of
+    ``count`` such lists has those of each set. Then every vector's tables are made anew, which takes about a thousand times as long.
 
     ``first`` is the number of the first set: a study can be drawn in parts. ``threads``: 0 takes every core.
     """
@@ -132,7 +136,7 @@ def generate(
         seed=_checks.whole("seed", seed),
         first=_checks.whole("first", first),
         threads=_threads(threads),
-        bounds=_bounds(each, lower, upper),
+        bounds=_bounds(sets, each, lower, upper),
     )
     return _sets_of(*_engine.generate(recipe), sets, each)
 
@@ -144,8 +148,8 @@ def utilisations(
     utilisation: float,
     method: str = "uunifast-discard",
     seed: int = 1,
-    lower: float | Sequence[float] | None = None,
-    upper: float | Sequence[float] | None = None,
+    lower: Bound = None,
+    upper: Bound = None,
 ) -> memoryview:
     """``count`` vectors of ``tasks`` utilisations with the sum ``utilisation``: a two-dimensional memory view of doubles.
 
@@ -158,7 +162,7 @@ def utilisations(
         _checks.finite("utilisation", utilisation),
         _checks.text("method", method),
         _checks.whole("seed", seed),
-        _bounds(each, lower, upper),
+        _bounds(sets, each, lower, upper),
     )
     return _view(drawn, "d", sets, each)
 
@@ -247,21 +251,42 @@ def acceptance(
     return Acceptance(points, {name: tuple(one) for name, one in ratios.items()}, each, whole, _engine.__version__)
 
 
-def _bounds(
-    tasks: int, lower: float | Sequence[float] | None, upper: float | Sequence[float] | None
-) -> tuple[list[float], list[float]] | None:
+def _bounds(count: int, tasks: int, lower: Bound, upper: Bound) -> tuple[list[float], list[float]] | None:
     if lower is None and upper is None:
         return None
-    return _bound("lower", tasks, 0.0 if lower is None else lower), _bound("upper", tasks, 1.0 if upper is None else upper)
+    least, most = _bound("lower", count, tasks, lower, 0.0), _bound("upper", count, tasks, upper, 1.0)
+    # Where one of them has rows, the other holds for each.
+    longest = max(len(least), len(most))
+    return least * (longest // len(least)), most * (longest // len(most))
 
 
-def _bound(argument: str, tasks: int, given: object) -> list[float]:
-    if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
-        each = [_checks.finite(f"{argument}[{at}]", one) for at, one in enumerate(given)]
-        if len(each) != tasks:
-            raise bad_argument(argument, f"there are {len(each)} bounds of {tasks} tasks")
-        return each
-    return [_checks.finite(argument, given)] * tasks
+def _bound(argument: str, count: int, tasks: int, given: object, default: float) -> list[float]:
+    if given is None:
+        return [default] * tasks
+    if not _is_list(given):
+        return [_checks.finite(argument, given)] * tasks
+    parts = list(given)  # type: ignore[call-overload]
+    if not parts or not _is_list(parts[0]):
+        return _bound_of_tasks(argument, tasks, parts)
+    if len(parts) != count:
+        raise bad_argument(argument, f"there are bounds of {len(parts)} sets, and {count} are drawn")
+    rows: list[float] = []
+    for at, row in enumerate(parts):
+        if not _is_list(row):
+            raise bad_argument(f"{argument}[{at}]", "give a list of bounds, as for the other sets")
+        rows.extend(_bound_of_tasks(f"{argument}[{at}]", tasks, list(row)))
+    return rows
+
+
+def _bound_of_tasks(argument: str, tasks: int, given: list[object]) -> list[float]:
+    each = [_checks.finite(f"{argument}[{at}]", one) for at, one in enumerate(given)]
+    if len(each) != tasks:
+        raise bad_argument(argument, f"there are {len(each)} bounds of {tasks} tasks")
+    return each
+
+
+def _is_list(given: object) -> bool:
+    return isinstance(given, Iterable) and not isinstance(given, (str, bytes))
 
 
 def _names(tests: Iterable[str]) -> tuple[str, ...]:

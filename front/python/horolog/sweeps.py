@@ -15,6 +15,7 @@ from typing import Any
 
 from . import _checks, _engine
 from .errors import bad_argument
+from .systems import System
 
 _SCHEMA = "horolog.sweep/1"
 
@@ -70,6 +71,11 @@ class SweepResult:
     def weighted(self) -> dict[tuple[str, str], float | None]:
         """Weighted schedulability (Bastoni, Brandenburg and Anderson 2010) by group and test."""
         return {(one["group"], one["test"]): one["value"] for one in self.data["weighted"]}
+
+    @property
+    def page(self) -> Path:
+        """The page: choose the axis, what is shown, tests and a filter. It needs no network."""
+        return self.folder / str(self.data["page"])
 
     @property
     def drawings(self) -> list[Path]:
@@ -144,6 +150,26 @@ def sweep_estimate(
     count = _checks.whole("workers", workers, 0, 1_024)
     found = json.loads(_engine.NativeSweep(text, name).estimate(_checks.path("out", out), count))
     return SweepEstimate(**{key: found[key] for key in SweepEstimate.__dataclass_fields__})
+
+
+def generate_systems(generator: Mapping[str, Any], test: str, count: int, *, seed: int = 1, first: int = 0) -> list[System]:
+    """What a test of whole systems makes of drawn sets: systems that can be analysed, simulated, printed and run.
+
+    ``generator`` has the keys of ``[generator]`` in the file of a sweep, one value each (docs/concepts/sweeps.md), as ``{"tasks": 6,
+    "utilisation": 0.7, "segments": 4}``; ``test`` is a test of systems, as ``"fp-deferred"``, ``"fp-msrp"`` or ``"edf-vd"``. Set number i of
+    a seed is the same for ever: with a ``block_seed`` of a sweep's rows these are the sets of its block.
+
+    Raises :class:`BadInput` for keys and values that are none, and for a set with a task that is longer than its deadline.
+    """
+    if not isinstance(generator, Mapping):
+        raise bad_argument("generator", f"{type(generator).__name__} is not a mapping of keys")
+    sets = _checks.whole("count", count, 1, 1_000_000)
+    number, start = _checks.whole("seed", seed), _checks.whole("first", first)
+    head = {"name": "systems", "sets": 1, "tests": [_checks.text("test", test)]}
+    keys = _checks.plain("generator", dict(generator))
+    text, name = _source({"sweep": head, "generator": keys})
+    made = _engine.NativeSweep(text, name).systems(number, start, sets)
+    return [System.parse(native.normalised(), native.name) for native in made]
 
 
 def _source(source: object) -> tuple[str, str]:

@@ -94,21 +94,33 @@ fn utilisations<'py>(
     seed: u64,
     bounds: Option<(Vec<f64>, Vec<f64>)>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let checked = || -> Result<(Vectors, usize), Fault> {
-        let vectors = method_of(word).and_then(|method| match &bounds {
-            Some((lower, upper)) => Vectors::bounded(method, utilisation, lower, upper),
-            None => Vectors::new(method, tasks, utilisation),
-        });
-        let vectors = vectors.map_err(Fault::words)?;
-        Ok((vectors, values(count, tasks)?))
+    let checked = || -> Result<(Method, usize), Fault> {
+        Ok((method_of(word).map_err(Fault::words)?, values(count, tasks)?))
     };
-    let (mut vectors, length) = checked().map_err(|fault| fault.raise(py))?;
+    let (method, length) = checked().map_err(|fault| fault.raise(py))?;
     let drawn = interruptible(py, move || {
         let mut random = Random::new(seed);
         let mut shares = vec![0.0; length];
-        shares.chunks_mut(tasks).for_each(|shares| vectors.draw(&mut random, shares));
-        shares.iter().flat_map(|share| share.to_ne_bytes()).collect::<Vec<u8>>()
+        let rows = shares.chunks_mut(tasks).enumerate();
+        match &bounds {
+            Some((lower, upper)) if lower.len() != tasks => {
+                for ((row, shares), (lower, upper)) in rows.zip(lower.chunks(tasks).zip(upper.chunks(tasks)))
+                {
+                    let vectors = Vectors::bounded(method, utilisation, lower, upper);
+                    vectors.map_err(|flaw| format!("{flaw} (vector {row})"))?.draw(&mut random, shares);
+                }
+            }
+            bounds => {
+                let mut vectors = match bounds {
+                    Some((lower, upper)) => Vectors::bounded(method, utilisation, lower, upper),
+                    None => Vectors::new(method, tasks, utilisation),
+                }?;
+                rows.for_each(|(_, shares)| vectors.draw(&mut random, shares));
+            }
+        }
+        Ok(shares.iter().flat_map(|share| share.to_ne_bytes()).collect::<Vec<u8>>())
     })?;
+    let drawn = drawn.map_err(|flaw: String| Fault::words(flaw).raise(py))?;
     Ok(PyBytes::new(py, &drawn))
 }
 

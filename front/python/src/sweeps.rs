@@ -1,8 +1,13 @@
 //! Sweeps: on the cores of this machine, or block by block for a cluster.
 
 use crate::faults::Fault;
+use crate::systems::NativeSystem;
 use crate::{interruptible, stoppable};
-use horolog_sweep::{BlockId, Plan, Row, Store, SweepError, block_file, estimate, file, finish, run, store};
+use horolog_model::System;
+use horolog_sweep::systems::{Made, Set, system_of};
+use horolog_sweep::{
+    BlockId, Plan, Row, Store, SweepError, Test, block_file, estimate, file, finish, run, store,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::HashMap;
@@ -71,6 +76,14 @@ impl NativeSweep {
         Ok(PyBytes::new(py, &file.map_err(|error| failed(error).raise(py))?))
     }
 
+    /// What the only test makes of sets of the only cell: systems, from number `first` of a seed on.
+    fn systems(&self, py: Python<'_>, seed: u64, first: u64, count: usize) -> PyResult<Vec<NativeSystem>> {
+        let plan = Arc::clone(&self.plan);
+        let made = interruptible(py, move || made(&plan, seed, first, count))?;
+        let made = made.map_err(|fault| fault.raise(py))?;
+        Ok(made.into_iter().map(|system| NativeSystem { system: Arc::new(system) }).collect())
+    }
+
     /// Opens the folder.
     fn open(&self, py: Python<'_>, folder: PathBuf, drop_others: bool) -> PyResult<NativeFolder> {
         let (plan, text) = (Arc::clone(&self.plan), self.text.clone());
@@ -88,6 +101,38 @@ impl NativeSweep {
         let open = opened.map_err(|error| failed(error).raise(py))?;
         Ok(NativeFolder { open: Arc::new(Mutex::new(open)) })
     }
+}
+
+fn made(plan: &Plan, seed: u64, first: u64, count: usize) -> Result<Vec<System>, Fault> {
+    let ([cell], [test]) = (&plan.cells[..], &plan.tests[..]) else {
+        return Err(Fault::words("generator: give one value for each key: systems are those of one cell"));
+    };
+    let known = || {
+        let all: Vec<&str> = Test::all().filter(|test| test.how().is_some()).map(Test::word).collect();
+        Fault::words(format!("test: `{}` makes no systems; those do: {}", test.word(), all.join(", ")))
+    };
+    let how = test.how().ok_or_else(known)?;
+    let mut batch = plan.batch(BlockId { cell: 0, block: 0 }).map_err(Fault::words)?;
+    batch.seed = seed;
+    let mut prepared = batch.prepare().map_err(Fault::words)?;
+    let mut arrays = [const { Vec::new() }; 3];
+    arrays.iter_mut().for_each(|array| array.resize(cell.recipe.tasks, 0_u64));
+    let mut all = Vec::new();
+    for number in (first..).take(count) {
+        let [wcet, deadline, period] = &mut arrays;
+        prepared.draw(number, [wcet, deadline, period]).map_err(Fault::words)?;
+        let set = Set { wcet, deadline, period, seed, number };
+        match system_of(how, &cell.more, set).map_err(Fault::words)? {
+            Made::System(system) => all.push(*system),
+            Made::TooLong(task) => {
+                return Err(Fault::words(format!(
+                    "generator: a job of task {} of set {number} is longer than its deadline, which no system is\n  = help: give a smaller utilisation or high_factor, or another method",
+                    task + 1
+                )));
+            }
+        }
+    }
+    Ok(all)
 }
 
 #[pymethods]

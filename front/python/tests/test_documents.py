@@ -12,7 +12,7 @@ from conftest import ROOT
 BLOCKS = re.findall(r"^```python file=(\S+)\n(.*?)^```", (ROOT / "docs/concepts/python.md").read_text(), re.M | re.S)
 
 
-NAMES = ["robot.py", "verified.py", "trace.py", "program.py", "study.py", "grid.py", "test_timing.py"]
+NAMES = ["robot.py", "verified.py", "trace.py", "program.py", "study.py", "grid.py", "systems.py", "test_timing.py"]
 
 
 def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
@@ -22,6 +22,7 @@ def test_the_blocks_of_the_page_run(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "robot.py"], cwd=tmp_path, check=True)
     subprocess.run([sys.executable, "grid.py"], cwd=tmp_path, check=True)
     subprocess.run([sys.executable, "program.py"], cwd=tmp_path, check=True)
+    subprocess.run([sys.executable, "systems.py"], cwd=tmp_path, check=True)
     # Without its last line, which needs matplotlib.
     subprocess.run([sys.executable, "-c", "import study"], cwd=tmp_path, check=True)
     # The robot of the README.

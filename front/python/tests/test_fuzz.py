@@ -93,6 +93,10 @@ def functions() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "Verdicts.ratio": (verdicts.ratio, {"test": "edf-qpa"}),
         "read_trace": (h.read_trace, {"path": TRACE, "damaged": "keep"}),
         "Trace.batches": (lambda rows: list(trace.batches(rows)), {"rows": 10}),
+        "generate_systems": (
+            h.generate_systems,
+            {"generator": {"tasks": 2, "utilisation": 0.5, "segments": 2}, "test": "fp-deferred", "count": 2, "seed": 1, "first": 0},
+        ),
         "sweep_estimate": (
             h.sweep_estimate,
             {"source": {"sweep": {"name": "x", "sets": 4, "tests": ["edf-qpa"]}, "generator": {"utilisation": 0.5}}, "out": "none-such",

@@ -210,6 +210,25 @@ def test_acceptance_falls_and_the_exact_test_is_above_the_sufficient_ones() -> N
     assert 0 < found.ratios["fp-preemptive"][3] < 1
 
 
+def test_bounds_may_differ_from_set_to_set() -> None:
+    lower = [[0.1 * (row % 3), 0.0, 0.2] for row in range(40)]
+    recipe: dict[str, Any] = {"tasks": 3, "utilisation": 0.9, "method": "convolutionalfixedsum", "seed": 5}
+    shares = np.asarray(h.utilisations(40, lower=lower, upper=0.7, **recipe))
+    assert (shares >= np.asarray(lower)).all() and (shares <= 0.7).all()
+    sets = h.generate(40, lower=np.asarray(lower), upper=0.7, **recipe)
+    for row in (0, 1, 2, 39):
+        alone = h.generate(1, lower=lower[row], upper=0.7, first=row, **recipe)
+        assert bytes(alone.wcet) == bytes(sets.wcet[row : row + 1].tobytes())
+    with pytest.raises(h.BadInput, match="^lower: there are bounds of 40 sets, and 41 are drawn"):
+        h.generate(41, lower=lower, **recipe)
+    with pytest.raises(h.BadInput, match=r"^lower\[3\]: there are 2 bounds of 3 tasks"):
+        h.generate(40, lower=[*lower[:3], [0.1, 0.2], *lower[4:]], **recipe)
+    with pytest.raises(h.BadInput, match="^utilisation: set 7: "):
+        h.generate(40, lower=[*lower[:7], [0.5, 0.4, 0.2], *lower[8:]], **recipe)
+    with pytest.raises(h.BadInput, match=r"^lower\[1\]: give a list"):
+        h.generate(2, lower=[[0.1, 0.2, 0.1], 0.3], **recipe)  # type: ignore[list-item]
+
+
 def test_bounds_of_utilisations_are_kept() -> None:
     lower, upper = [0.1, 0.0, 0.25], [0.2, 1.0, 0.25]
     for method in ("convolutionalfixedsum", "dirichlet-rescale"):

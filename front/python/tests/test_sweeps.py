@@ -54,6 +54,53 @@ def test_rows_are_those_of_the_command(tmp_path: Path, command: str) -> None:
         again.ratio("edf-qpa", tasks=4)
 
 
+def test_tests_of_systems_and_rows_of_sets_and_the_systems_themselves(tmp_path: Path) -> None:
+    keys = {"tasks": 4, "utilisation": 0.9, "segments": 3, "processors": 2, "longest_period": "50 ms"}
+    words = ["fp-deferred", "global-edf", "fp-non-preemptive"]
+    grid = {"sweep": {"name": "systems", "sets": 30, "rows": "sets", "tests": words}, "generator": keys}
+    result = h.sweep(grid, tmp_path / "out")
+    assert result.ratio("global-edf") > result.ratio("fp-deferred") >= 0
+    assert result.page.read_text().startswith("<!doctype html>")
+    one = {key: keys[key] for key in ("tasks", "utilisation", "segments", "longest_period")}
+    made = h.generate_systems(one, "fp-deferred", 30, seed=7)
+    assert made[3].text == h.generate_systems(one, "fp-deferred", 1, seed=7, first=3)[0].text
+    drawn = h.generate(30, tasks=4, utilisation=0.9, longest_period_ns=50_000_000, seed=7)
+    bounds = {task.name: task.response_ns for task in made[0].analyze(machine="none").tasks}
+    assert bounds.keys() == {"t1", "t2", "t3", "t4"} and all(
+        bound is None or bound >= wcet for bound, wcet in zip(bounds.values(), drawn.wcet.tolist()[0], strict=True)
+    )
+    arrow = pytest.importorskip("pyarrow.parquet", reason="SKIPPED: pyarrow is not installed, so no rows are read")
+    rows = arrow.read_table(next(tmp_path.glob("out/rows/*/*.parquet"))).to_pylist()
+    assert len(rows) == 90 and {row["segments"] for row in rows} == {3}
+    again = h.generate_systems(one, "fp-deferred", 30, seed=rows[0]["block_seed"])
+    for row in rows[::3]:
+        holds = again[row["set"]].analyze(machine="none").holds
+        assert (row["test"], row["verdict"] == "meets") == ("fp-deferred", holds)
+
+
+@pytest.mark.parametrize(
+    ("generator", "test", "words", "named"),
+    [
+        (7, "fp-deferred", {}, "^generator: "),
+        ({"utilisation": 0.5}, "fp-deferred", {}, "needs `segments`"),
+        ({"utilisation": [0.5, 0.6], "segments": 2}, "fp-deferred", {}, "^generator: give one value"),
+        ({"utilisation": 0.5}, "edf-qpa", {}, "^test: `edf-qpa` makes no systems"),
+        ({"utilisation": 0.5}, "edf", {}, "no test is called `edf`"),
+        ({"utilisation": 0.5, "segments": 2}, "fp-deferred", {"count": 0}, "^count: "),
+        ({"utilisation": 0.5, "segments": 2}, "fp-deferred", {"seed": -1}, "^seed: "),
+        (
+            {"utilisation": 1.9, "tasks": 2, "method": "uunifast", "processors": 2},
+            "global-edf",
+            {"count": 50},
+            "longer than its deadline",
+        ),
+    ],
+)
+def test_bad_words_of_systems_are_named(generator: Any, test: str, words: dict[str, int], named: str) -> None:
+    with pytest.raises(h.BadInput, match=named):
+        h.generate_systems(generator, test, **{"count": 1, **words})
+
+
 def test_rows_name_the_seed_that_draws_their_sets_again(tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow.parquet", reason="SKIPPED: pyarrow is not installed, so no rows are read")
     h.sweep(SMALL, tmp_path / "out")
@@ -157,6 +204,42 @@ def test_a_cluster_with_a_killed_worker_gives_the_same_rows(tmp_path: Path) -> N
         killer.join()
         assert processes[1].wait(timeout=10) == -signal.SIGKILL
     assert there.computed == here.computed == 1_200
+    assert rows(tmp_path / "there") == rows(tmp_path / "here")
+
+
+@contextlib.contextmanager
+def little_memory(limit: int) -> Iterator[Path]:
+    """A memory cgroup whose processes may take so many bytes more."""
+    root, name = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"
+    if not (root / name).exists():
+        root, name = Path("/sys/fs/cgroup"), "memory.max"
+    group = root / f"horolog-workers-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"SKIPPED: no memory cgroup can be made here, so no worker runs out of memory: {error}")
+    try:
+        try:
+            (group / name).write_text(str(limit))
+        except OSError as error:
+            pytest.skip(f"SKIPPED: no memory can be limited here, so no worker runs out of it: {error}")
+        yield group / "cgroup.procs"
+    finally:
+        group.rmdir()
+
+
+def test_a_worker_without_memory_is_killed_and_the_others_go_on(tmp_path: Path) -> None:
+    # A block takes some 30 MB.
+    wide = {**SMALL, "sweep": {**SMALL["sweep"], "sets": 200_000, "block": 50_000, "rows": "sets"}}
+    here = h.sweep(wide, tmp_path / "here")
+    with little_memory(8 << 20) as group, cluster(tmp_path, 2) as (address, processes):
+        dask = pytest.importorskip("distributed", reason="SKIPPED: Dask is not installed")
+        with dask.Client(address, timeout=60) as client:
+            client.wait_for_workers(2, timeout=60)
+        group.write_text(str(processes[1].pid))
+        there = h.sweep(wide, tmp_path / "there", cluster=address, patience_s=60)
+        assert processes[1].wait(timeout=30) == -signal.SIGKILL
+    assert there.computed == here.computed == 24
     assert rows(tmp_path / "there") == rows(tmp_path / "here")
 
 

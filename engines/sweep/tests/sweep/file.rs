@@ -147,3 +147,75 @@ fn everything_that_is_wrong_is_told_at_once() {
     ));
     assert!(only.len() == 1 && only[0].contains("is not from the shortest period"), "{only:?}");
 }
+
+#[test]
+fn keys_of_systems_are_needed_where_a_test_reads_them_and_refused_where_none_does() {
+    let with = |tests: &str, keys: &str| {
+        let text = TEXT.replace("\"edf-qpa\", \"rm-hyperbolic\", \"fp-preemptive\"", tests);
+        file::read(&text.replace("[generator]", &format!("[generator]\n{keys}")), "a.toml")
+    };
+    let told = |tests: &str, keys: &str| with(tests, keys).expect_err(keys).to_string();
+    let plan = with("\"global-edf\", \"edf-qpa\"", "processors = [2, 3]").expect("good");
+    assert_eq!((plan.cells.len(), plan.cells[1].more.number("processors")), (48, Some(2)));
+    assert!(plan.cells[2].text().ends_with(" factor=2 processors=3 seed=1"), "{}", plan.cells[2].text());
+    for (tests, keys, expected) in [
+        ("\"global-edf\"", "", "`global-edf` needs `processors`"),
+        ("\"fp-deferred\"", "", "`fp-deferred` needs `segments`"),
+        ("\"fp-polling\"", "server_period = \"5 ms\"", "`fp-polling` needs `server_budget`"),
+        ("\"edf-qpa\"", "processors = 2", "no test of the file reads `processors`"),
+        ("\"edf-qpa\"", "high = 0.5", "who reads it: fp-amc, edf-vd"),
+        ("\"global-fp\"", "processors = 1", "`processors`: `global-fp` is about two processors at least"),
+        ("\"global-fp\"", "processors = 65", "65"),
+        ("\"global-fp\"", "processors = 0", "0"),
+        ("\"global-fp\"", "processors = [2, 2]", "twice"),
+        ("\"fp-amc\"", "high = 1.000000001\nhigh_factor = 2", "`high`: 1.000000001 is not from 0 to 1"),
+        (
+            "\"fp-amc\"",
+            "high = 1\nhigh_factor = 0.999999999",
+            "`high_factor`: 0.999999999 is not from 1 to 1000",
+        ),
+        ("\"fp-polling\"", "server_period = \"5 ms\"\nserver_budget = \"0 ms\"", "`server_budget` is zero"),
+        ("\"fp-polling\"", "server_period = \"5 ms\"\nserver_budget = \"5000001 ns\"", "above 5000000 ns"),
+        ("\"fp-polling\"", "server_period = 5\nserver_budget = \"1 ms\"", "takes a duration"),
+        ("\"edf-qpa\"", "lower = 0.1", "uunifast takes no bounds"),
+        ("\"edf-qpa\"", "upper = 1.1", "`upper`: 1.1 is not from 0 to 1"),
+    ] {
+        let told = told(tests, keys);
+        assert!(told.contains(expected), "{keys}: {told}");
+    }
+    let locks = "resources = 2\naccess = 0.5\nrequests = 1\nshortest_section = \"5 us\"\nlongest_section = \"4999 ns\"";
+    assert!(told("\"fp-ceiling\"", locks).contains("4999 ns is below 5000 ns, the shortest section"));
+    assert!(with("\"fp-ceiling\"", &locks.replace("4999 ns", "5 us")).is_ok());
+    assert!(with("\"fp-polling\"", "server_period = \"5 ms\"\nserver_budget = \"5 ms\"").is_ok());
+}
+
+#[test]
+fn bounds_of_shares_are_dimensions_of_the_grid_and_change_no_other_cell() {
+    let text = TEXT.replace("[\"uunifast\", \"randfixedsum\"]", "\"convolutionalfixedsum\"");
+    let bounded = text.replace("[generator]", "[generator]\nlower = [0, 0.05]\nupper = 0.5");
+    let (plain, plan) = (plan_of(&text), plan_of(&bounded));
+    assert_eq!(plan.cells.len(), 2 * plain.cells.len());
+    assert!(plain.cells.iter().all(|cell| !cell.text().contains("lower")));
+    for cell in &plan.cells {
+        let lower = cell.more.share("lower").expect("one");
+        let batch = plan.batch(horolog_sweep::BlockId { cell: 0, block: 0 }).expect("a batch");
+        assert_eq!(batch.bounds.expect("bounds").upper, [0.5, 0.5]);
+        let (tasks, id) = (cell.recipe.tasks, plan.cells.iter().position(|one| one == cell).expect("one"));
+        let batch = plan.batch(horolog_sweep::BlockId { cell: id, block: 0 }).expect("a batch");
+        let mut arrays = [const { Vec::new() }; 3];
+        arrays.iter_mut().for_each(|array| array.resize(30 * tasks, 0_u64));
+        let [wcet, deadline, period] = &mut arrays;
+        batch.draw(0, [wcet, deadline, period], 1).expect("sets");
+        for (&wcet, &period) in wcet.iter().zip(&*period) {
+            let share = wcet as f64 / period as f64;
+            assert!(share > lower - 1e-6 && share <= 0.5, "{share}");
+        }
+    }
+    // Two tasks with at most 0.44 each have no 0.9.
+    let narrow = text.replace("[generator]", "[generator]\nupper = 0.44");
+    let told = file::read(&narrow, "a.toml").expect_err("no such sets").to_string();
+    assert!(told.contains("`utilisation`: 0.9 is not from 0 to 0.88"), "{told}");
+    let crossed = text.replace("[generator]", "[generator]\nlower = 0.3\nupper = 0.2");
+    let told = file::read(&crossed, "a.toml").expect_err("no bounds").to_string();
+    assert!(told.contains("`upper`: 0.2 is below 0.3"), "{told}");
+}

@@ -91,7 +91,7 @@ fn results_of_another_grid_do_not_stay() {
     let results = || -> Vec<String> {
         let names = fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.file_name());
         let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
-        names.retain(|name| name == "sweep.json" || name.ends_with(".svg"));
+        names.retain(|name| ["json", "html", "svg"].iter().any(|kind| name.ends_with(kind)));
         names.sort();
         names
     };
@@ -111,20 +111,21 @@ fn results_of_another_grid_do_not_stay() {
     assert_eq!(none, [""; 0]);
     assert_eq!(drawings, ["acceptance-1.svg", "acceptance-2.svg", "weighted.svg"]);
     fs::write(folder.path().join("figure.svg"), "mine").unwrap();
-    let all = ["acceptance-1.svg", "acceptance-2.svg", "figure.svg", "sweep.json", "weighted.svg"];
+    let all =
+        ["acceptance-1.svg", "acceptance-2.svg", "figure.svg", "sweep.html", "sweep.json", "weighted.svg"];
     assert_eq!(results(), all);
     // Nothing is missing: they are its own.
     assert_eq!(end(&two, false).0, all);
     // A larger grid, which is not done yet.
     let three = two.replace("[2, 5]", "[2, 3, 5]");
     assert_eq!(end(&three, false).0, ["figure.svg"]);
-    assert_eq!(results().len(), 6);
+    assert_eq!(results().len(), 7);
     // A smaller one, of which nothing is missing.
     let one = two.replace("[2, 5]", "5");
     assert_eq!(end(&one, true), (vec!["figure.svg".to_owned()], vec!["acceptance.svg".to_owned()]));
-    assert_eq!(results(), ["acceptance.svg", "figure.svg", "sweep.json"]);
+    assert_eq!(results(), ["acceptance.svg", "figure.svg", "sweep.html", "sweep.json"]);
     // What another version drew goes with the end.
     fs::write(folder.path().join("acceptance-17.svg"), "").unwrap();
     end(&one, false);
-    assert_eq!(results(), ["acceptance.svg", "figure.svg", "sweep.json"]);
+    assert_eq!(results(), ["acceptance.svg", "figure.svg", "sweep.html", "sweep.json"]);
 }

@@ -3,7 +3,10 @@
 use crate::arguments::{SetDeadlines, SetsArguments};
 use crate::failure::{Done, Failure, Verdict};
 use crate::progress;
-use horolog_draw::{Deadlines, PreemptionRecipe, Random, SplitMix64, TaskSetRecipe, system_of};
+use horolog_draw::{
+    Batch, BatchDeadlines, Bounds, Deadlines, DrawnTask, Method, Periods, PreemptionRecipe, Random,
+    SplitMix64, TaskSetRecipe, system_of,
+};
 use horolog_model::{Policy, file};
 use horolog_time::Span;
 
@@ -25,19 +28,31 @@ pub(crate) fn run(words: &SetsArguments) -> Done {
             SetDeadlines::Constrained => Deadlines::Constrained { least_ppm: 0 },
         },
     };
-    if let Some(flaw) = [least, most].into_iter().find_map(|share| recipe(share).flaw()) {
+    let flaw = |share: u64| match bounded(words, &recipe(share)) {
+        Some(batch) => batch.flaw(),
+        None => recipe(share).flaw(),
+    };
+    if let Some(flaw) = [least, most].into_iter().find_map(flaw) {
         return Err(Failure::usage(flaw));
     }
+    let bounds = match (words.lower, words.upper) {
+        (None, None) => String::new(),
+        (lower, upper) => format!(" of {} to {} a task", lower.unwrap_or(0.0), upper.unwrap_or(1.0)),
+    };
     std::fs::create_dir_all(&words.dir).map_err(|error| Failure::file("make", &words.dir, &error))?;
     let digits = (words.count.saturating_sub(1)).to_string().len();
     for index in 0..words.count {
         let utilisation_ppb = share_of(least, most, index, words.count);
-        let set = recipe(utilisation_ppb).draw_item(series(words.seed, SETS), index);
+        let recipe = recipe(utilisation_ppb);
+        let set = match bounded(words, &recipe) {
+            Some(batch) => set_of(&batch, index).map_err(Failure::usage)?,
+            None => recipe.draw_item(series(words.seed, SETS), index),
+        };
         let shapes = &mut Random::of_item(series(words.seed, SHAPES), index);
         let system = system_of(&set, policy, PreemptionRecipe::Preemptive, shapes);
         let path = words.dir.join(format!("set-{index:0digits$}.toml"));
         let head = format!(
-            "# Set {index} of seed {}: {} tasks, utilisation {}.{:09}, periods {} to {} in steps of {}, {} deadlines.\n",
+            "# Set {index} of seed {}: {} tasks, utilisation {}.{:09}{bounds}, periods {} to {} in steps of {}, {} deadlines.\n",
             words.seed,
             words.tasks,
             utilisation_ppb / 1_000_000_000,
@@ -56,6 +71,44 @@ pub(crate) fn run(words: &SetsArguments) -> Done {
         words.count
     ));
     Ok(Verdict::Holds)
+}
+
+/// What draws sets whose shares have bounds; `None`: they have none.
+fn bounded(words: &SetsArguments, recipe: &TaskSetRecipe) -> Option<Batch> {
+    let (lower, upper) = (words.lower, words.upper);
+    (lower.is_some() || upper.is_some()).then(|| Batch {
+        tasks: recipe.tasks,
+        utilisation: recipe.utilisation_ppb as f64 / 1e9,
+        method: Method::ConvolutionalFixedSum,
+        bounds: Some(Bounds {
+            lower: vec![lower.unwrap_or(0.0); recipe.tasks],
+            upper: vec![upper.unwrap_or(1.0); recipe.tasks],
+        }),
+        periods: Periods::LogUniform {
+            shortest: recipe.shortest_period.as_ns(),
+            longest: recipe.longest_period.as_ns(),
+            granularity: recipe.granularity.as_ns(),
+        },
+        deadlines: BatchDeadlines::UpToPeriod(recipe.deadlines),
+        seed: series(words.seed, SETS),
+    })
+}
+
+/// One set of a batch.
+fn set_of(batch: &Batch, index: u64) -> Result<Vec<DrawnTask>, String> {
+    let mut arrays = [const { Vec::new() }; 3];
+    arrays.iter_mut().for_each(|array: &mut Vec<u64>| array.resize(batch.tasks, 0));
+    let [wcet, deadline, period] = &mut arrays;
+    batch.draw(index, [wcet, deadline, period], 1)?;
+    let tasks = wcet.iter().zip(deadline.iter()).zip(period.iter());
+    Ok(tasks.map(|((&wcet, &deadline), &period)| DrawnTask { period, deadline, wcet }).collect())
+}
+
+/// A share of a processor.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let refuse = || format!("`{text}` is not a number from 0 to 1");
+    let share: f64 = text.trim().parse().map_err(|_| refuse())?;
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(refuse()) }
 }
 
 /// A series of a seed. [`Random::of_item`] takes seed and item for the same kind of number: item 2 of 1 is item 1 of 2.

@@ -235,7 +235,8 @@ fn print(plan: &Plan, told: &SweepResult) {
         rows.add_row([one.test, group, &share(one.value)]);
     }
     output::print(&rows);
-    outln!("\nrows: {0}/rows/*/*.parquet; drawings: {1}", told.folder, told.drawings.join(", "));
+    let (folder, drawings) = (&told.folder, told.drawings.join(", "));
+    outln!("\nrows: {folder}/rows/*/*.parquet; page: {folder}/{}; drawings: {drawings}", told.page);
 }
 
 fn share(value: Option<f64>) -> String {

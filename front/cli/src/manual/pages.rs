@@ -679,7 +679,11 @@ const PAGES: &[Page] = &[
         exit: SWEPT,
         files: &[
             ("acceptance.toml", "The grid of recipes, the tests, the number of sets."),
-            ("acceptance-sweep/rows/*/*.parquet", "One row a cell, block and test."),
+            ("acceptance-sweep/rows/*/*.parquet", "One row a cell, block and test, or one a set and test."),
+            (
+                "acceptance-sweep/sweep.html",
+                "A page: axis, tests and filter are chosen in it; it needs no network.",
+            ),
             ("acceptance-sweep/sweep.json", "The result, with generator, seeds and version."),
             ("acceptance-sweep/*.svg", "The drawings."),
         ],

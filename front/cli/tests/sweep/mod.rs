@@ -132,6 +132,110 @@ fn a_full_disk_stops_it_with_a_message_and_the_same_command_goes_on() {
 }
 
 #[test]
+fn a_process_without_memory_is_killed_and_the_same_command_goes_on() {
+    // A block of 100,000 sets by three tests takes some 100 MB with rows of sets.
+    let text = TEXT
+        .replace("sets = 400", "sets = 100000")
+        .replace("block = 20", "block = 100000\nrows = \"sets\"")
+        .replace("\"edf-qpa\", \"fp-preemptive\"", "\"edf-qpa\", \"rm-hyperbolic\", \"rm-liu-layland\"");
+    let folder = folder_with(&text);
+    let script = format!(
+        "root=/sys/fs/cgroup/memory; limit=memory.limit_in_bytes
+         [ -e $root/$limit ] || {{ root=/sys/fs/cgroup; limit=memory.max; }}
+         group=$root/horolog-sweep-$$
+         mkdir $group 2>/dev/null || exit 77
+         trap 'rmdir $group' EXIT
+         echo 33554432 2>/dev/null > $group/$limit || exit 77
+         '{0}' -q sweep a.toml --out out --workers 1 2>/dev/null & child=$!
+         until ls out/rows/*/*.parquet >/dev/null 2>&1; do sleep 0.01; done
+         kill -9 $child; wait $child 2>/dev/null
+         ls out/rows/*/*.parquet | wc -l
+         sh -c \"echo \\$\\$ > $group/cgroup.procs && exec '{0}' -q sweep a.toml --out out --workers 2\"; echo \"status $?\"
+         ls out/rows/*/*.parquet | wc -l
+         '{0}' -q sweep a.toml --out out --workers 1 >/dev/null; echo \"status $?\"",
+        crate::common::HOROLOG
+    );
+    let done = Done::of(Command::new("sh").args(["-c", &script]).current_dir(folder.path()));
+    if done.status == Some(77) {
+        return println!("SKIPPED: no memory cgroup can be made here, so no process runs out of memory");
+    }
+    let lines: Vec<&str> = done.out.lines().collect();
+    let kept: usize = lines[0].parse().expect("a count");
+    assert!((1..3).contains(&kept), "{done:?}");
+    assert_eq!(lines[1..], ["status 137", lines[0], "status 0"], "{done:?}");
+    assert!(done.err.contains(&format!("computed, {kept} were there (exit 0)")), "{done:?}");
+    let whole = Done::of(&mut sweep(folder.path(), &["a.toml", "--out", "whole"]));
+    assert_eq!(whole.status, Some(0), "{whole:?}");
+    assert_eq!(rows(&folder.path().join("out")), rows(&folder.path().join("whole")));
+    assert_eq!(fs::read_dir(folder.path().join("out/tmp")).expect("a folder").count(), 0);
+}
+
+#[test]
+fn a_full_disk_keeps_rows_of_sets_whole() {
+    // The first block fits, the second does not: what is half written goes, and what was there before stays.
+    let folder = folder_with(
+        &TEXT.replace("sets = 400", "sets = 2000").replace("block = 20", "block = 2000\nrows = \"sets\""),
+    );
+    let script = format!(
+        "mkdir disk && mount -t tmpfs -o size=28k horolog-test disk || exit 77
+         '{0}' -q sweep a.toml --out disk/out --workers 2 >/dev/null; echo \"status $?\"
+         ls disk/out/rows/*/ | grep -c parquet; ls disk/out/tmp | wc -l
+         mount -o remount,size=8m disk
+         '{0}' -q sweep a.toml --out disk/out --workers 2 >/dev/null; echo \"status $?\"; cp -r disk/out kept",
+        crate::common::HOROLOG
+    );
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &script]).current_dir(folder.path());
+    let Ok(output) = command.output() else {
+        return println!("SKIPPED: there is no `unshare`, so no disk is filled");
+    };
+    let done = Done::from(output);
+    if done.status == Some(77) || done.err.contains("unshare") {
+        return println!("SKIPPED: no file system may be mounted here, so no disk is filled: {}", done.err);
+    }
+    let lines: Vec<&str> = done.out.lines().collect();
+    assert!(lines[0] == "status 2" && lines[2] == "0" && lines[3] == "status 0", "{done:?}");
+    assert!(lines[1].parse::<usize>().is_ok_and(|kept| kept < 3), "{done:?}");
+    assert!(done.err.contains("No space left on device"), "{done:?}");
+    let whole = Done::of(&mut sweep(folder.path(), &["a.toml", "--out", "whole"]));
+    assert_eq!(whole.status, Some(0), "{whole:?}");
+    assert_eq!(rows(&folder.path().join("kept")), rows(&folder.path().join("whole")));
+}
+
+#[test]
+fn drawn_sets_keep_the_limits_of_their_shares() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let draw = |words: &[&str]| {
+        let mut command = horolog(["-q", "experiment", "sets"]);
+        Done::of(command.args(words).current_dir(folder.path()))
+    };
+    let words = ["--tasks", "4", "--utilisation", "1.2..1.6", "--count", "20"];
+    let done = draw(&[&["sets", "--lower", "0.2", "--upper", "0.55"], &words[..]].concat());
+    assert_eq!(done.status, Some(0), "{done:?}");
+    for index in 0..20 {
+        let path = folder.path().join(format!("sets/set-{index:02}.toml"));
+        let (system, _) = horolog_model::file::read_path(&path, &[]).expect("a system");
+        let share = |task: &horolog_model::Task| {
+            task.wcet.as_ns() as f64 / task.separation().expect("a period").as_ns() as f64
+        };
+        let shares: Vec<f64> = system.tasks().iter().map(share).collect();
+        assert!(shares.iter().all(|share| (0.2 - 1e-6..=0.55).contains(share)), "{shares:?}");
+        let wanted = 1.2 + 0.4 * f64::from(index) / 19.0;
+        assert!((shares.iter().sum::<f64>() - wanted).abs() < 1e-6, "{shares:?} {wanted}");
+    }
+    for (more, told) in [
+        (["--lower", "0.31"], "utilisation: 1.2 is not from 1.24 to 4"),
+        (["--upper", "0.39"], "utilisation: 1.6 is not from 0 to 1.56"),
+        (["--lower", "1.1"], "`1.1` is not a number from 0 to 1"),
+        (["--upper", "nan"], "`nan` is not a number from 0 to 1"),
+    ] {
+        let done = draw(&[&["none"], &more[..], &words[..]].concat());
+        assert!(done.status == Some(2) && done.err.contains(told), "{more:?}: {done:?}");
+        assert!(!folder.path().join("none").exists());
+    }
+}
+
+#[test]
 fn a_dry_run_writes_nothing_and_counts_what_is_left() {
     let folder = folder_with(TEXT);
     let dry = |words: &[&str]| {
@@ -161,11 +265,13 @@ fn a_dry_run_writes_nothing_and_counts_what_is_left() {
 
 #[test]
 fn the_example_is_good_and_bad_words_are_refused() {
-    let example = root().join("examples/sweep/acceptance.toml");
-    let example = example.to_str().expect("a path");
     let folder = folder_with(&TEXT.replace("edf-qpa", "edf"));
-    let dry = Done::of(&mut sweep(folder.path(), &[example, "--dry-run", "--out", "x"]));
-    assert_eq!(dry.status, Some(0), "{dry:?}");
+    for name in ["acceptance", "policies"] {
+        let example = root().join(format!("examples/sweep/{name}.toml"));
+        let example = example.to_str().expect("a path");
+        let dry = Done::of(&mut sweep(folder.path(), &[example, "--dry-run", "--out", "x"]));
+        assert_eq!(dry.status, Some(0), "{dry:?}");
+    }
     let bad = Done::of(&mut sweep(folder.path(), &["a.toml"]));
     assert_eq!(bad.status, Some(2));
     assert!(bad.err.contains("no test is called `edf`") && bad.err.contains("a.toml:7:"), "{bad:?}");

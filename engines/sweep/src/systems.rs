@@ -1,0 +1,295 @@
+//! What a test of whole systems makes of a drawn set, and what the engine of `analyze` says of it.
+//!
+//! Tasks are periodic, of any phase; under fixed priorities deadline-monotonic ones, among equals the task that was drawn first. A server
+//! has its place among them by its period, before tasks with that deadline.
+
+use crate::more::More;
+use crate::test::{How, Serving};
+use horolog_analysis::partition::{Heuristic, Request, place_alone};
+use horolog_analysis::{Options, Schedulable, Verdict, analyze};
+use horolog_draw::parts;
+use horolog_model::{
+    Arrival, Capacity, Cluster, CpuId, Cpus, Criticality, Draft, Enforcement, LeftOver, LowPriority, Mode,
+    Order, OverrunPolicy, Policy, Preemption, Priority, PriorityAssignment, Protocol, Resource, Section,
+    SegmentGraph, Server, ServerKind, SporadicRules, System, TakesEffect, Task,
+};
+use horolog_time::Span;
+use std::cmp::Reverse;
+
+/// Evaluations that a task may cost before a set is unknown.
+pub const EFFORT: u64 = 200_000;
+/// The modes of two levels of criticality.
+const HIGH: &str = "high";
+const LOW: &str = "low";
+const SERVER: &str = "server";
+const SERVED: &str = "served";
+
+/// A drawn set, in ns.
+#[derive(Clone, Copy, Debug)]
+pub struct Set<'a> {
+    /// Worst-case execution times.
+    pub wcet: &'a [u64],
+    /// Relative deadlines.
+    pub deadline: &'a [u64],
+    /// Periods.
+    pub period: &'a [u64],
+    /// The seed of its block.
+    pub seed: u64,
+    /// Its number in the block.
+    pub number: u64,
+}
+
+/// What a set is made into.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Made {
+    /// A system.
+    System(Box<System>),
+    /// None: a job of this task executes longer than its deadline by itself.
+    TooLong(usize),
+}
+
+/// Makes a set into a system.
+///
+/// # Errors
+/// In words, where the cell lacks a key that the test needs or the model refuses what was made.
+pub fn system_of(how: How, more: &More, set: Set<'_>) -> Result<Made, String> {
+    if let Some(task) = (0..set.wcet.len()).find(|&task| set.wcet[task] > set.deadline[task]) {
+        return Ok(Made::TooLong(task));
+    }
+    let mut draft = plain(how, set);
+    match how {
+        How::NonPreemptive(_) => {}
+        How::Deferred => {
+            let most = needed(more.number("segments"), "segments")?;
+            let segments = parts::segments(set.seed, set.number, set.wcet, most);
+            for (task, lengths) in draft.tasks.iter_mut().zip(segments) {
+                let lengths: Vec<Span> = lengths.into_iter().map(Span::from_ns).collect();
+                task.preemption = Preemption::Deferred(SegmentGraph::sequence(&lengths));
+            }
+        }
+        How::Global(policy) => share_processors(&mut draft, policy, processors(more)?),
+        How::Partitioned(_) => draft.platform.cpus = Cpus::Count(processors(more)?),
+        How::Server(serving) => {
+            let capacity = Capacity {
+                budget: Span::from_ns(needed(more.number("server_budget"), "server_budget")?),
+                period: Span::from_ns(needed(more.number("server_period"), "server_period")?),
+            };
+            serve(&mut draft, serving, capacity);
+        }
+        How::Locks(_, protocol) => {
+            if protocol.is_global() {
+                spread(&mut draft, set, processors(more)?);
+            }
+            lock(&mut draft, protocol, more, set)?;
+        }
+        How::Criticality(_) => {
+            let levels = needed(more.levels(), "high")?;
+            let high = parts::high_wcets(set.seed, set.number, set.wcet, levels);
+            let is_too_long = |&task: &usize| high[task].is_some_and(|wcet| wcet > set.deadline[task]);
+            if let Some(task) = (0..high.len()).find(is_too_long) {
+                return Ok(Made::TooLong(task));
+            }
+            switch(&mut draft, &high);
+        }
+    }
+    let told = |errors: Vec<_>| format!("the model refuses what was drawn: {errors:?}");
+    System::new(draft).map(|system| Made::System(Box::new(system))).map_err(told)
+}
+
+/// What `analyze` says of the system that a set is made into.
+///
+/// # Errors
+/// As [`system_of`], and where the system lies outside the assumptions of every test.
+pub fn decide(how: How, more: &More, set: Set<'_>) -> Result<Verdict, String> {
+    let Made::System(system) = system_of(how, more, set)? else { return Ok(Verdict::Misses) };
+    let mut options = Options::default();
+    (options.effort, options.search_steps) = (EFFORT, Some(0));
+    if let How::Partitioned(_) = how {
+        let request = Request { heuristics: vec![Heuristic::FirstFit], ..Request::all(&system) };
+        let placed = place_alone(&system, &request, &options).map_err(|error| error.to_string())?;
+        // That a heuristic finds no place proves nothing, but that there is too much to do does.
+        return Ok(match placed.left {
+            0 => Verdict::Meets,
+            _ if asks_for_more_than(set, system.platform().cpus.len()) => Verdict::Misses,
+            _ => Verdict::Unknown,
+        });
+    }
+    let found = analyze(&system, &options).map_err(|error| error.to_string())?;
+    let is_served = found.servers.iter().all(|server| server.guaranteed != Some(false));
+    Ok(match found.schedulable {
+        Schedulable::Yes if is_served => Verdict::Meets,
+        Schedulable::No => Verdict::Misses,
+        Schedulable::Yes | Schedulable::Unknown => Verdict::Unknown,
+    })
+}
+
+fn needed<T>(value: Option<T>, key: &str) -> Result<T, String> {
+    value.ok_or_else(|| format!("the cell has no `{key}`"))
+}
+
+fn processors(more: &More) -> Result<u32, String> {
+    let count = needed(more.number("processors"), "processors")?;
+    u32::try_from(count).map_err(|_| format!("{count} processors are too many"))
+}
+
+/// The tasks on one processor.
+fn plain(how: How, set: Set<'_>) -> Draft {
+    let policy = how.policy();
+    let tasks = (0..set.wcet.len()).map(|place| {
+        let period = Span::from_ns(set.period[place]);
+        Task {
+            deadline: Some(Span::from_ns(set.deadline[place])),
+            preemption: how.preemption(),
+            ..Task::new(
+                &format!("t{}", place + 1),
+                Arrival::Periodic { period },
+                Span::from_ns(set.wcet[place]),
+            )
+        }
+    });
+    let mut draft = Draft {
+        name: format!("set {} of {}", set.number, set.seed),
+        policy,
+        tasks: tasks.collect(),
+        ..Draft::default()
+    };
+    if policy == Policy::FixedPriority {
+        by_deadline(&mut draft.tasks, None);
+    }
+    draft
+}
+
+/// Gives priorities by rising deadline; that of a server with this period, which comes before tasks with that deadline.
+fn by_deadline(tasks: &mut [Task], server: Option<Span>) -> Priority {
+    let mut order: Vec<usize> = (0..tasks.len()).collect();
+    order.sort_by_key(|&place| (tasks[place].deadline, place));
+    let mut next = tasks.len() as i64 + 1;
+    let mut of_server = None;
+    for place in order {
+        if of_server.is_none() && server.is_some_and(|period| Some(period) <= tasks[place].deadline) {
+            of_server = Some(Priority::new(next));
+            next -= 1;
+        }
+        tasks[place].priority = Some(Priority::new(next));
+        next -= 1;
+    }
+    of_server.unwrap_or(Priority::new(next))
+}
+
+fn share_processors(draft: &mut Draft, policy: Policy, processors: u32) {
+    draft.platform.cpus = Cpus::Count(processors);
+    draft.clusters = vec![Cluster {
+        name: "all".to_owned(),
+        cpus: (0..processors).map(CpuId).collect(),
+        order: Order::of_policy(policy),
+        tasks: draft.tasks.iter().map(|task| task.name.clone()).collect(),
+    }];
+}
+
+/// A server of one task that asks for its whole budget in every period.
+fn serve(draft: &mut Draft, serving: Serving, capacity: Capacity) {
+    let (budget, period) = (capacity.budget, capacity.period);
+    let mut priority = || by_deadline(&mut draft.tasks, Some(period));
+    let low_priority = LowPriority::Background;
+    let kind = match serving {
+        Serving::Polling => ServerKind::Polling { capacity, priority: priority(), low_priority },
+        Serving::Deferrable => ServerKind::Deferrable { capacity, priority: priority(), low_priority },
+        Serving::Sporadic => ServerKind::Sporadic {
+            capacity,
+            priority: priority(),
+            low_priority,
+            max_replenishments: horolog_model::DEFAULT_REPLENISHMENTS,
+            rules: SporadicRules::Corrected,
+        },
+        Serving::ConstantBandwidth => {
+            ServerKind::ConstantBandwidth { capacity, enforcement: Enforcement::Own }
+        }
+        Serving::TotalBandwidth => ServerKind::TotalBandwidth { capacity },
+    };
+    let served =
+        Task { deadline: None, ..Task::new(SERVED, Arrival::Sporadic { separation: period }, budget) };
+    draft.tasks.push(served);
+    draft.servers.push(Server::new(SERVER, vec![SERVED.to_owned()], CpuId(0), kind));
+}
+
+/// Each task on a processor by worst fit, from the largest C/T down: the one with the least load, among equals the first.
+fn spread(draft: &mut Draft, set: Set<'_>, processors: u32) {
+    draft.platform.cpus = Cpus::Count(processors);
+    let share = |task: usize| (u128::from(set.wcet[task]) << 64) / u128::from(set.period[task].max(1));
+    let mut order: Vec<usize> = (0..set.wcet.len()).collect();
+    order.sort_by_key(|&task| (Reverse(share(task)), task));
+    let mut loads = vec![0_u128; processors as usize];
+    for task in order {
+        let least = (0..loads.len()).min_by_key(|&cpu| loads[cpu]).unwrap_or(0);
+        loads[least] = loads[least].saturating_add(share(task));
+        draft.tasks[task].cpu = CpuId(least as u32);
+    }
+}
+
+/// Gives tasks their sections. Those of the distributed protocol execute on a processor of their own, behind those of the tasks.
+fn lock(draft: &mut Draft, protocol: Protocol, more: &More, set: Set<'_>) -> Result<(), String> {
+    let sharing = needed(more.sharing(), "resources")?;
+    let name = |resource: u64| format!("r{}", resource + 1);
+    let behind = draft.platform.cpus.len() as u32;
+    if protocol.is_remote() {
+        draft.platform.cpus = Cpus::Count(behind + 1);
+    }
+    let resource = |resource: u64| Resource {
+        name: name(resource),
+        protocol,
+        cpu: protocol.is_remote().then_some(CpuId(behind)),
+        ..Resource::default()
+    };
+    draft.resources = (0..sharing.resources).map(resource).collect();
+    for (task, sections) in
+        draft.tasks.iter_mut().zip(parts::sections(set.seed, set.number, set.wcet, sharing))
+    {
+        let section = |one: parts::DrawnSection| Section {
+            resource: name(one.resource),
+            from: Span::from_ns(one.from),
+            length: Span::from_ns(one.length),
+            access: horolog_model::Access::Write,
+        };
+        task.sections = sections.into_iter().map(section).collect();
+    }
+    Ok(())
+}
+
+/// The short form `[criticality]` written out: an overrun of a high task asks for the mode in which high tasks alone release jobs.
+fn switch(draft: &mut Draft, high: &[Option<u64>]) {
+    if draft.policy == Policy::FixedPriority {
+        draft.priorities = PriorityAssignment::Audsley;
+        draft.tasks.iter_mut().for_each(|task| task.priority = None);
+    }
+    if high.iter().all(Option::is_none) {
+        return;
+    }
+    for (task, high) in draft.tasks.iter_mut().zip(high) {
+        task.criticality = Some(high.map_or(Criticality::Low, |wcet| Criticality::High {
+            wcet: Span::from_ns(wcet),
+            virtual_deadline: None,
+        }));
+        if high.is_some() {
+            task.overrun = OverrunPolicy::Mode(HIGH.to_owned());
+        }
+    }
+    let all: Vec<String> = draft.tasks.iter().map(|task| task.name.clone()).collect();
+    let is_high = |(name, high): (&String, &Option<u64>)| high.is_some().then(|| name.clone());
+    let active = all.iter().zip(high).filter_map(is_high).collect();
+    let to_high = Mode {
+        name: HIGH.to_owned(),
+        active: Some(active),
+        then: Some(LOW.to_owned()),
+        left_over: LeftOver::Drop,
+        ..Mode::default()
+    };
+    let to_low = Mode { name: LOW.to_owned(), takes_effect: TakesEffect::WhenDone(all), ..Mode::default() };
+    draft.modes = vec![to_high, to_low];
+}
+
+/// Whether Σ C/T is above a number of processors, exactly: Σ floor(C·2^64/T) is above it only where Σ C/T is.
+fn asks_for_more_than(set: Set<'_>, processors: usize) -> bool {
+    let shares = set.wcet.iter().zip(set.period);
+    let sum = shares.map(|(&wcet, &period)| (u128::from(wcet) << 64) / u128::from(period.max(1)));
+    sum.fold(0_u128, u128::saturating_add) > (processors as u128) << 64
+}
