@@ -17,7 +17,7 @@ const MORE_TESTERS: [&str; 5] =
 const TAG: &str = "cp311-abi3";
 
 /// The interpreter: `HOROLOG_PYTHON`, else `python3`; or why there is none.
-fn interpreter() -> Result<PathBuf, String> {
+pub(crate) fn interpreter() -> Result<PathBuf, String> {
     let named = std::env::var_os("HOROLOG_PYTHON").unwrap_or_else(|| "python3".into());
     let shown = named.display().to_string();
     // The folder of its own program: a shim may name another one elsewhere.
@@ -40,7 +40,7 @@ fn interpreter() -> Result<PathBuf, String> {
 }
 
 /// An environment with these packages, made once for each list of them; or why there is none.
-fn environment(python: &Path, folder: &Path, packages: &[&str]) -> Result<PathBuf, String> {
+pub(crate) fn environment(python: &Path, folder: &Path, packages: &[&str]) -> Result<PathBuf, String> {
     let program = folder.join("bin/python");
     let (stamp, wanted) = (folder.join("made-of"), format!("{} {}", python.display(), packages.join(" ")));
     if std::fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
@@ -53,7 +53,7 @@ fn environment(python: &Path, folder: &Path, packages: &[&str]) -> Result<PathBu
 }
 
 /// The one wheel in a folder.
-fn wheel(folder: &Path) -> Option<PathBuf> {
+pub(crate) fn wheel(folder: &Path) -> Option<PathBuf> {
     let files = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
     let mut wheels = files.filter(|path| path.extension().is_some_and(|end| end == "whl"));
     wheels.next().filter(|_| wheels.next().is_none())
