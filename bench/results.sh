@@ -18,6 +18,7 @@ command_of() {
         first-command) echo "bench/first-command.sh" ;;
         study) echo "bench/study.sh" ;;
         python) echo "bench/python.sh" ;;
+        peers-*) echo "bench/peers/run.sh ${1#peers-}" ;;
         *) echo "cargo bench --bench $1" ;;
     esac
 }
@@ -32,6 +33,7 @@ output_of() {
         first-command) bench/first-command.sh ;;
         study) bench/study.sh ;;
         python) bench/python.sh ;;
+        peers-*) bench/peers/run.sh "${1#peers-}" ;;
         *) (cd bench && cargo bench --quiet --bench "$1") ;;
     esac
 }

@@ -3,6 +3,7 @@
 mod arrows;
 mod dist;
 mod environment;
+mod gallery;
 mod left_behind;
 mod limited;
 mod mutants;

@@ -4,6 +4,7 @@
 mod interpreters;
 
 use crate::step::{self, Outcome};
+pub(crate) use interpreters::named;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -28,7 +29,7 @@ const TAG: &str = "cp311-abi3-manylinux_2_28";
 const PLAIN_TAG: &str = "cp311-abi3-linux";
 
 /// An environment with these packages, made once for each list of them; or why there is none.
-fn environment(python: &Path, folder: &Path, packages: &[&str]) -> Result<PathBuf, String> {
+pub(crate) fn environment(python: &Path, folder: &Path, packages: &[&str]) -> Result<PathBuf, String> {
     let program = folder.join("bin/python");
     let (stamp, wanted) = (folder.join("made-of"), format!("{} {}", python.display(), packages.join(" ")));
     if std::fs::read_to_string(&stamp).is_ok_and(|have| have == wanted) {
@@ -41,7 +42,7 @@ fn environment(python: &Path, folder: &Path, packages: &[&str]) -> Result<PathBu
 }
 
 /// The one wheel in a folder.
-fn wheel(folder: &Path) -> Option<PathBuf> {
+pub(crate) fn wheel(folder: &Path) -> Option<PathBuf> {
     let files = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
     let mut wheels = files.filter(|path| path.extension().is_some_and(|end| end == "whl"));
     wheels.next().filter(|_| wheels.next().is_none())
@@ -70,7 +71,7 @@ struct Tools {
 }
 
 fn prepared(root: &Path, missing: &mut Vec<String>) -> Result<Tools, String> {
-    let (python, version) = interpreters::named()?;
+    let (python, version) = named()?;
     let folder = root.join("target/python");
     let linking = environment(&python, &folder.join("build"), &[&BUILDERS[..], &[LINKER]].concat());
     let (builder, links) = match linking {

@@ -107,6 +107,7 @@ fn run_steps(root: &Path, environment: &Environment, quick: bool, missing: &mut 
         outcomes.push(step::run("Python: published schemas read our files", &mut pytest));
     }
     outcomes.extend(crate::python::steps(root, missing));
+    outcomes.extend(crate::gallery::steps(root, missing));
     outcomes
 }
 

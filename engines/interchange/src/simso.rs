@@ -217,13 +217,21 @@ fn task(reading: &mut Reading<'_>, element: &Node<'_, '_>, class: Class) {
             }
             task.offset = Some(first.unwrap_or_default());
         }
-        "Sporadic" => {
-            task.arrival = Arrival::Sporadic { separation: period.unwrap_or_default() };
-            if !list.is_empty() {
-                reading.note("the activations of sporadic tasks are left out: `simulate --replay` says them");
+        // SimSo releases such a task at its dates, whatever its period: without one the dates are all there is.
+        "Sporadic" => match period.filter(|period| *period > horolog_time::Span::ZERO) {
+            Some(separation) => {
+                task.arrival = Arrival::Sporadic { separation };
+                if !list.is_empty() {
+                    reading.note(
+                        "the activations of sporadic tasks are left out: `simulate --replay` says them",
+                    );
+                }
             }
+            None => task.arrival = Arrival::Aperiodic { arrivals: list },
+        },
+        "APeriodic" => {
+            reading.beyond(attribute_at(element, "task_type"), "a task that is released by another one");
         }
-        "APeriodic" => task.arrival = Arrival::Aperiodic { arrivals: list },
         other => {
             reading.beyond(attribute_at(element, "task_type"), format_args!("the kind of task `{other}`"))
         }
@@ -379,6 +387,11 @@ pub(crate) fn write(system: &System) -> Result<Written, Vec<ModelError>> {
     {
         notes.push("the phase of a periodic task without an offset is open; SimSo begins at 0".to_owned());
     }
+    if system.tasks().iter().any(|task| matches!(task.arrival, Arrival::Sporadic { .. })) {
+        notes.push(
+            "SimSo releases a sporadic task at its `list_activation_dates` alone: give some".to_owned(),
+        );
+    }
     Ok(Written { text: document(system, cpus, is_edf), notes })
 }
 
@@ -411,7 +424,7 @@ fn document(system: &System, cpus: usize, is_edf: bool) -> String {
 
 fn task_element(text: &mut String, id: usize, task: &Task) {
     let (kind, list) = match &task.arrival {
-        Arrival::Aperiodic { arrivals } => ("APeriodic", arrivals.as_slice()),
+        Arrival::Aperiodic { arrivals } => ("Sporadic", arrivals.as_slice()),
         Arrival::Sporadic { .. } => ("Sporadic", &[][..]),
         _ => ("Periodic", &[][..]),
     };

@@ -235,6 +235,14 @@ fn what_is_beyond_the_model_is_refused_by_name() {
         ),
         (
             Format::Simso,
+            simso(
+                "",
+                "<task name=\"a\" id=\"1\" task_type=\"APeriodic\" list_activation_dates=\"3\" deadline=\"4\" WCET=\"1\"/>",
+            ),
+            "released by another one",
+        ),
+        (
+            Format::Simso,
             simso("", "<task name=\"a\" id=\"1\" period=\"4\" deadline=\"4\"/>"),
             "the task has no `WCET`",
         ),
@@ -387,4 +395,24 @@ fn damaged(text: &str, random: &mut Random) -> String {
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[test]
+fn simso_releases_listed_arrivals_as_a_sporadic_task() {
+    let task = |arrival: &str| {
+        toml(&format!(
+            "system = {{ name = \"s\", policy = \"edf\" }}\n[[task]]\nname = \"a\"\n{arrival}\nwcet = \"1 ms\"\ndeadline = \"4 ms\"\n"
+        ))
+    };
+    let listed =
+        write(Format::Simso, &task("arrivals = [\"3 ms\", \"8 ms\"]"), MS).expect("it can be written");
+    assert!(listed.text.contains("task_type=\"Sporadic\""), "{}", listed.text);
+    assert!(listed.text.contains("list_activation_dates=\"3.0,8.0\""), "{}", listed.text);
+    assert!(listed.notes.is_empty());
+    let sporadic = write(Format::Simso, &task("separation = \"5 ms\""), MS).expect("it can be written");
+    assert!(sporadic.notes.iter().any(|note| note.contains("list_activation_dates")), "{:?}", sporadic.notes);
+    let again = read(Format::Simso, &listed.text, "sample", MS).expect("it reads");
+    assert_eq!(again.system.tasks()[0].arrival, task("arrivals = [\"3 ms\", \"8 ms\"]").tasks()[0].arrival);
+    let again = read(Format::Simso, &sporadic.text, "sample", MS).expect("it reads");
+    assert_eq!(again.system.tasks()[0].arrival, task("separation = \"5 ms\"").tasks()[0].arrival);
 }
