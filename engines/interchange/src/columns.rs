@@ -4,7 +4,7 @@
 //! tasks are sporadic with any phase.
 
 use crate::Written;
-use crate::known::{Known, at, whole};
+use crate::known::{Known, SMALLER_UNIT, at, whole};
 use crate::reading::{Bytes, Reading};
 use horolog_model::{Arrival, ModelError, Policy, Priority, PriorityAssignment, System, Task};
 use horolog_time::Span;
@@ -36,8 +36,10 @@ const ORDER: [Column; 3] = [Column::Wcet, Column::Deadline, Column::Period];
 
 pub(crate) fn read(reading: &mut Reading<'_>, text: &str) {
     let mut order: Option<Vec<Column>> = None;
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
+    // Spreadsheets put a mark of the byte order before the first line.
+    let content = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut start = text.len() - content.len();
+    for line in content.split_inclusive('\n') {
         let from = start;
         start += line.len();
         let content = line.split('#').next().unwrap_or_default();
@@ -180,8 +182,9 @@ pub(crate) fn write(system: &System, unit: Span) -> Result<Written, Vec<ModelErr
     let is_edf = system.policy() == Policy::Edf;
     let mut text = if is_edf { "C D T name\n" } else { "C D T priority name\n" }.to_owned();
     for task in system.tasks() {
-        let mut units =
-            |span: Option<Span>, key| whole(span.unwrap_or_default(), unit, at(task, key), &mut found);
+        let mut units = |span: Option<Span>, key| {
+            whole(span.unwrap_or_default(), unit, SMALLER_UNIT, at(task, key), &mut found)
+        };
         let wcet = units(Some(task.wcet), "wcet");
         let deadline = units(task.deadline, "deadline");
         let period = units(task.separation(), "period");

@@ -3,7 +3,7 @@
 //!
 //! A job is a task here that arrives once. Its priority is its place in the order of all jobs, which is the same order.
 
-use crate::known::{Known, at, error, whole};
+use crate::known::{Known, SMALLER_UNIT, at, error, whole};
 use crate::reading::{Bytes, Reading};
 use horolog_model::{Arrival, ModelError, Policy, Preemption, Priority, System, Task};
 use horolog_time::Span;
@@ -256,7 +256,7 @@ fn ranked(system: &System, jobs: &[Release]) -> Vec<u64> {
 /// The times of a task that its jobs are made of, as whole units.
 fn check_units(task: &Task, unit: Span, found: &mut Vec<ModelError>) {
     let mut check = |span: Span, key: &str| {
-        whole(span, unit, at(task, key), found);
+        whole(span, unit, SMALLER_UNIT, at(task, key), found);
     };
     match &task.arrival {
         Arrival::Aperiodic { arrivals } => arrivals.iter().for_each(|arrival| check(*arrival, "arrivals")),

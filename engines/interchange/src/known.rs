@@ -2,7 +2,8 @@
 
 use crate::number;
 use horolog_model::{
-    Arrival, ExecutionTimes, ModelError, OverrunPolicy, Policy, Preemption, PriorityAssignment, System, Task,
+    Arrival, Draft, ExecutionTimes, ModelError, OverrunPolicy, Policy, Preemption, PriorityAssignment,
+    System, Task,
 };
 use horolog_time::Span;
 
@@ -44,36 +45,57 @@ impl Known {
 
     /// All of the system that the format cannot say.
     pub(crate) fn beyond(self, system: &System) -> Vec<ModelError> {
+        // Named one by one, so that a new part of the model is looked at here, too.
+        let Draft {
+            name: _,
+            policy,
+            unmodelled,
+            priorities,
+            platform,
+            tasks,
+            servers,
+            clusters,
+            modes,
+            resources,
+            spin_priorities,
+            links,
+            interrupts,
+            devices,
+            requests,
+            interferences,
+        } = system.to_draft();
         let mut found = Vec::new();
-        let draft = system.to_draft();
+        if !unmodelled.is_empty() {
+            // Without it the other file would be taken for the whole system.
+            found.push(self.not("system.unmodelled".to_owned(), "what the file leaves out"));
+        }
         let sections: [(&str, usize, &str); 10] = [
-            ("server", draft.servers.len(), "servers and schedulers"),
-            ("cluster", if self.clusters { 0 } else { draft.clusters.len() }, "clusters"),
-            ("mode", draft.modes.len(), "modes"),
-            ("resource", if self.sections { 0 } else { draft.resources.len() }, "resources"),
-            ("spin_priority", draft.spin_priorities.len(), "spin priorities"),
-            ("link", draft.links.len(), "links"),
-            ("interrupt", draft.interrupts.len(), "interrupts"),
-            ("device", draft.devices.len(), "devices"),
-            ("request", draft.requests.len(), "requests"),
-            ("interference", draft.interferences.len(), "interferences"),
+            ("server", servers.len(), "servers and schedulers"),
+            ("cluster", if self.clusters { 0 } else { clusters.len() }, "clusters"),
+            ("mode", modes.len(), "modes"),
+            ("resource", if self.sections { 0 } else { resources.len() }, "resources"),
+            ("spin_priority", spin_priorities.len(), "spin priorities"),
+            ("link", links.len(), "links"),
+            ("interrupt", interrupts.len(), "interrupts"),
+            ("device", devices.len(), "devices"),
+            ("request", requests.len(), "requests"),
+            ("interference", interferences.len(), "interferences"),
         ];
         for (section, count, what) in sections {
             if count > 0 {
                 found.push(self.not(section.to_owned(), what));
             }
         }
-        if draft.policy == Policy::Edf && !self.edf {
+        if policy == Policy::Edf && !self.edf {
             found.push(self.not("system.policy".to_owned(), "EDF"));
         }
-        if draft.policy == Policy::FixedPriority && draft.priorities != PriorityAssignment::Explicit {
+        if policy == Policy::FixedPriority && priorities != PriorityAssignment::Explicit {
             found.push(error(
                 "system.priorities",
                 "the priorities are not resolved",
                 "give each task its priority",
             ));
         }
-        let platform = &draft.platform;
         if platform.cpus.len() > 1 && !self.many_cpus {
             found.push(self.not("platform.cpus".to_owned(), "several CPUs"));
         }
@@ -91,7 +113,7 @@ impl Known {
                 found.push(self.not(path.to_owned(), "costs of the machine"));
             }
         }
-        for task in &draft.tasks {
+        for task in &tasks {
             self.task(task, &mut found);
         }
         found
@@ -135,14 +157,13 @@ impl Known {
     }
 }
 
+/// The remedy where the unit can be chosen.
+pub(crate) const SMALLER_UNIT: &str = "give a smaller `--unit`, or another value";
+
 /// A duration as a number of whole units.
-pub(crate) fn whole(span: Span, unit: Span, at: String, found: &mut Vec<ModelError>) -> u64 {
+pub(crate) fn whole(span: Span, unit: Span, remedy: &str, at: String, found: &mut Vec<ModelError>) -> u64 {
     number::units(span, unit).unwrap_or_else(|| {
-        found.push(error(
-            at,
-            format!("{span} is not a whole number of {unit}"),
-            "give a smaller `--unit`, or another value",
-        ));
+        found.push(error(at, format!("{span} is not a whole number of {unit}"), remedy));
         0
     })
 }

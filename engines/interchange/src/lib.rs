@@ -12,6 +12,7 @@
 //! | `columns` | execution time, deadline and period in columns |
 //! | `mast` | MAST's text and XML, which are read only |
 //! | `number` | decimal numbers to and from durations, exactly |
+//! | `xml` | XML within limits, and what a reader does not ask for |
 //! | `reading`, `known` | what readers, and what writers share |
 
 mod columns;
@@ -24,6 +25,7 @@ mod number;
 mod reading;
 mod rt_app;
 mod simso;
+mod xml;
 
 use horolog_model::{Diagnostics, ModelError, Source, System};
 use horolog_time::Span;

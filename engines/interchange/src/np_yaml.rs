@@ -1,121 +1,206 @@
 //! Job sets of np-schedulability-analysis as YAML: `jobset`, a list of mappings with the names of the CSV's columns as keys.
+//!
+//! The events of the text are read one after the other, so that no text, however it nests, takes deep calls.
 
 use crate::Written;
 use crate::jobs::{self, COLUMNS, Field, Rows};
 use crate::reading::{Bytes, Reading};
 use horolog_model::{ModelError, System};
 use horolog_time::Span;
-use saphyr::{LoadableYamlNode, MarkedYaml, Marker, YamlData};
+use saphyr_parser::{Event, Parser, StrInput};
 use std::fmt::Write as _;
 
-/// How deep a text may nest, so that none exhausts the stack.
+/// How deep a text may nest; a job set nests three deep.
 const DEEPEST: usize = 64;
 
+/// Where the text is no YAML, and why.
+type Wrong = (Bytes, String);
+
 pub(crate) fn read(reading: &mut Reading<'_>, text: &str) {
-    // The parser recurses with what is nested.
-    if text.bytes().filter(|byte| matches!(byte, b'[' | b'{')).count() > DEEPEST && is_deep(text) {
-        reading.refuse(0..0, format!("it nests deeper than {DEEPEST}"), "a job set nests two deep");
-        return;
-    }
-    let documents = match MarkedYaml::load_from_str(text) {
-        Ok(documents) => documents,
-        Err(error) => {
-            let at = byte(text, error.marker());
-            reading.refuse(at..at + 1, format!("it is not YAML: {}", error.info()), "mend the YAML");
-            return;
-        }
-    };
     let mut rows = Rows::default();
-    let jobs = match documents.as_slice() {
-        [document] => jobset(reading, text, document),
-        _ => None,
-    };
-    let Some(jobs) = jobs else {
-        if !reading.is_wrong() {
-            reading.refuse(
-                0..0,
-                "there is no list `jobset` in it",
-                "write `jobset:` and below it a list of jobs",
-            );
-        }
-        return;
-    };
-    for job in jobs {
-        one(reading, text, job, &mut rows);
+    match document(reading, &mut Events::of(text), &mut rows) {
+        Ok(true) => rows.finish(reading),
+        Ok(false) if reading.is_wrong() => {}
+        Ok(false) => reading.refuse(
+            0..0,
+            "there is no list `jobset` in it",
+            "write `jobset:` and below it a list of jobs",
+        ),
+        Err((at, reason)) => reading.refuse(at, reason, "mend the YAML"),
     }
-    rows.finish(reading);
 }
 
-/// Whether brackets nest too deep, whatever they mean.
-fn is_deep(text: &str) -> bool {
-    let mut depth = 0_usize;
-    text.bytes().any(|byte| {
-        match byte {
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
+/// Whether there is a job set in the only document.
+fn document(reading: &mut Reading<'_>, events: &mut Events<'_>, rows: &mut Rows) -> Result<bool, Wrong> {
+    let mut is_found = false;
+    let mut documents = 0;
+    loop {
+        match events.next()? {
+            (Event::StreamEnd, _) => return Ok(is_found),
+            (Event::DocumentStart(_), at) => {
+                documents += 1;
+                if documents > 1 {
+                    reading.beyond(at, "a second document");
+                }
+            }
+            (Event::MappingStart(..), _) => root(reading, events, rows, &mut is_found)?,
+            (other, _) => events.rest(&other)?,
         }
-        depth > DEEPEST
-    })
+    }
 }
 
-fn jobset<'d, 'a>(
+fn root(
     reading: &mut Reading<'_>,
-    text: &str,
-    document: &'d MarkedYaml<'a>,
-) -> Option<&'d [MarkedYaml<'a>]> {
-    let YamlData::Mapping(entries) = &document.data else { return None };
-    let mut jobs = None;
-    for (key, value) in entries {
-        match (key.data.as_str(), &value.data) {
-            (Some("jobset"), YamlData::Sequence(list)) => jobs = Some(list.as_slice()),
-            (name, _) => {
-                let name = name.unwrap_or("a key that is no text");
-                reading.beyond(bytes(text, key), format_args!("`{name}`"));
+    events: &mut Events<'_>,
+    rows: &mut Rows,
+    is_found: &mut bool,
+) -> Result<(), Wrong> {
+    loop {
+        let (key, at) = events.next()?;
+        if key == Event::MappingEnd {
+            return Ok(());
+        }
+        events.rest(&key)?;
+        let (value, _) = events.next()?;
+        match (name_of(&key), &value) {
+            ("jobset", Event::SequenceStart(..)) if !*is_found => {
+                *is_found = true;
+                jobs(reading, events, rows)?;
+                continue;
+            }
+            ("jobset", Event::SequenceStart(..)) => {
+                reading.refuse(at, "`jobset` is there twice", "put all jobs into one list");
+            }
+            (name, _) => reading.beyond(at, format_args!("`{name}`")),
+        }
+        events.rest(&value)?;
+    }
+}
+
+fn jobs(reading: &mut Reading<'_>, events: &mut Events<'_>, rows: &mut Rows) -> Result<(), Wrong> {
+    loop {
+        let (job, at) = events.next()?;
+        match job {
+            Event::SequenceEnd => return Ok(()),
+            Event::MappingStart(..) => one(reading, events, at.start, rows)?,
+            other => {
+                reading.refuse(at, "a job is a mapping", format!("give these: {}", COLUMNS.join(", ")));
+                events.rest(&other)?;
             }
         }
     }
-    jobs
 }
 
-fn one(reading: &mut Reading<'_>, text: &str, job: &MarkedYaml<'_>, rows: &mut Rows) {
-    let at = bytes(text, job);
-    let YamlData::Mapping(entries) = &job.data else {
-        reading.refuse(at, "a job is a mapping", format!("give these: {}", COLUMNS.join(", ")));
-        return;
-    };
+fn one(
+    reading: &mut Reading<'_>,
+    events: &mut Events<'_>,
+    start: usize,
+    rows: &mut Rows,
+) -> Result<(), Wrong> {
     let mut fields: [Option<Field<'_>>; 8] = [const { None }; 8];
-    for (key, value) in entries {
-        let name = key.data.as_str().unwrap_or("a key that is no text");
-        let Some(place) = COLUMNS.iter().position(|column| *column == name) else {
-            reading.beyond(bytes(text, key), format_args!("`{name}`"));
+    let mut all = start..start;
+    loop {
+        let (key, at) = events.next()?;
+        if key == Event::MappingEnd {
+            break;
+        }
+        events.rest(&key)?;
+        let (value, place) = events.next()?;
+        events.rest(&value)?;
+        all.end = place.end;
+        let name = name_of(&key);
+        let Some(column) = COLUMNS.iter().position(|column| *column == name) else {
+            reading.beyond(at, format_args!("`{name}`"));
             continue;
         };
-        let at = bytes(text, value);
-        fields[place] = Some(Field { text: text.get(at.clone()).unwrap_or_default().trim(), at });
+        let text = events.text.get(place.clone()).unwrap_or_default().trim();
+        let is_scalar = matches!(value, Event::Scalar(_, _, _, None));
+        let is_octal = text.len() > 1 && text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
+        if fields[column].is_some() {
+            reading.refuse(at, format!("`{name}` is there twice"), "take one of them out");
+        } else if !is_scalar {
+            reading.refuse(place.clone(), format!("`{name}` is no plain number"), "write a number");
+        } else if is_octal {
+            let reason = format!("`{text}` is an octal number in YAML 1.1 and a decimal one in 1.2");
+            reading.refuse(place.clone(), reason, "write it without zeros before it");
+        }
+        fields[column] = Some(Field { text, at: place });
     }
     for (column, field) in COLUMNS.iter().zip(&fields) {
         if field.is_none() {
-            reading.refuse(at.clone(), format!("`{column}` is missing"), format!("give {column}"));
+            reading.refuse(all.clone(), format!("`{column}` is missing"), format!("give {column}"));
         }
     }
     if let [Some(a), Some(b), Some(c), Some(d), Some(e), Some(f), Some(g), Some(h)] = fields {
-        rows.push(reading, &[a, b, c, d, e, f, g, h], at);
+        rows.push(reading, &[a, b, c, d, e, f, g, h], all);
+    }
+    Ok(())
+}
+
+fn name_of<'e>(key: &'e Event<'_>) -> &'e str {
+    match key {
+        Event::Scalar(name, ..) => name,
+        _ => "a key that is no text",
     }
 }
 
-/// The bytes of a node.
-fn bytes(text: &str, node: &MarkedYaml<'_>) -> Bytes {
-    let start = byte(text, &node.span.start);
-    start..byte(text, &node.span.end).max(start)
+/// What the parser finds, and where.
+struct Events<'t> {
+    text: &'t str,
+    parser: Parser<'t, StrInput<'t>>,
+    /// The byte of each character; empty where a character is a byte.
+    bytes: Vec<usize>,
+    depth: usize,
 }
 
-/// The byte of a marker, which counts characters.
-fn byte(text: &str, marker: &Marker) -> usize {
-    if text.is_ascii() {
-        return marker.index().min(text.len());
+impl<'t> Events<'t> {
+    fn of(text: &'t str) -> Events<'t> {
+        let bytes =
+            if text.is_ascii() { Vec::new() } else { text.char_indices().map(|(at, _)| at).collect() };
+        Events { text, parser: Parser::new_from_str(text), bytes, depth: 0 }
     }
-    text.char_indices().nth(marker.index()).map_or(text.len(), |(at, _)| at)
+
+    fn next(&mut self) -> Result<(Event<'t>, Bytes), Wrong> {
+        match self.parser.next_event() {
+            Some(Ok((event, span))) => {
+                let start = self.byte(span.start.index());
+                let at = start..self.byte(span.end.index()).max(start);
+                match event {
+                    Event::MappingStart(..) | Event::SequenceStart(..) => self.depth += 1,
+                    Event::MappingEnd | Event::SequenceEnd => self.depth = self.depth.saturating_sub(1),
+                    _ => {}
+                }
+                if self.depth > DEEPEST {
+                    return Err((at, format!("it nests deeper than {DEEPEST}")));
+                }
+                Ok((event, at))
+            }
+            Some(Err(error)) => {
+                let at = self.byte(error.marker().index());
+                Err((at..at + 1, format!("it is not YAML: {}", error.info())))
+            }
+            None => Ok((Event::StreamEnd, self.text.len()..self.text.len())),
+        }
+    }
+
+    /// Goes on behind a node of which `first` is the first event.
+    fn rest(&mut self, first: &Event<'_>) -> Result<(), Wrong> {
+        if !matches!(first, Event::MappingStart(..) | Event::SequenceStart(..)) {
+            return Ok(());
+        }
+        let outside = self.depth - 1;
+        while self.depth > outside {
+            self.next()?;
+        }
+        Ok(())
+    }
+
+    fn byte(&self, character: usize) -> usize {
+        if self.bytes.is_empty() {
+            return character.min(self.text.len());
+        }
+        self.bytes.get(character).copied().unwrap_or(self.text.len())
+    }
 }
 
 pub(crate) fn write(system: &System, unit: Span) -> Result<Written, Vec<ModelError>> {

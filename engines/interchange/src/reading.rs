@@ -8,6 +8,20 @@ use std::ops::Range;
 /// The bytes of a value in the text.
 pub(crate) type Bytes = Range<usize>;
 
+/// A message says so many characters at most: a value may be as long as a file.
+const LONGEST: usize = 240;
+
+/// The message, without its middle where it is too long.
+fn short(text: String) -> String {
+    let characters = text.chars().count();
+    if characters <= LONGEST {
+        return text;
+    }
+    let begin: String = text.chars().take(LONGEST / 2).collect();
+    let end: String = text.chars().skip(characters - LONGEST / 2).collect();
+    format!("{begin} … {end}")
+}
+
 /// A text while it is read.
 pub(crate) struct Reading<'a> {
     text: &'a str,
@@ -35,7 +49,7 @@ impl<'a> Reading<'a> {
 
     /// Something is wrong, or beyond the model.
     pub(crate) fn refuse(&mut self, at: Bytes, reason: impl Into<String>, remedy: impl Into<String>) {
-        self.found.push((at, reason.into(), remedy.into()));
+        self.found.push((at, short(reason.into()), short(remedy.into())));
     }
 
     /// Something that the model has no word for.
@@ -53,6 +67,11 @@ impl<'a> Reading<'a> {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+
+    /// Whether something is wrong with the value there.
+    pub(crate) fn is_refused(&self, at: &Bytes) -> bool {
+        self.found.iter().any(|(found, ..)| found == at)
     }
 
     pub(crate) fn is_wrong(&self) -> bool {

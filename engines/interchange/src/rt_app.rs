@@ -18,6 +18,9 @@ use std::fmt::Write as _;
 /// The priority of a thread under SCHED_FIFO that gives none.
 const DEFAULT_PRIORITY: i64 = 10;
 
+/// Those that SCHED_FIFO has.
+const PRIORITIES: std::ops::RangeInclusive<i64> = 1..=99;
+
 /// What rt-app writes and how it measures, which is not the workload.
 const NOT_WORKLOAD: [&str; 11] = [
     "duration",
@@ -57,6 +60,7 @@ pub(crate) fn read(reading: &mut Reading<'_>, text: &str) {
         reading.refuse(0..0, "it is no workload of rt-app", "it is an object with `tasks`");
         return;
     };
+    no_key_twice(reading, &root);
     let mut global = Global { policy: "SCHED_OTHER".to_owned(), protocol: Protocol::None };
     let mut tasks = None;
     for property in &root.properties {
@@ -85,6 +89,24 @@ pub(crate) fn read(reading: &mut Reading<'_>, text: &str) {
     }
     if tasks.properties.is_empty() {
         reading.refuse(0..0, "there is no thread in it", "give at least one");
+    }
+}
+
+/// rt-app takes the last value of a key that is there twice, whatever else was meant.
+fn no_key_twice(reading: &mut Reading<'_>, root: &Object<'_>) {
+    let mut objects = vec![root];
+    while let Some(object) = objects.pop() {
+        let mut seen = BTreeSet::new();
+        for property in &object.properties {
+            let name = property.name.as_str();
+            if !seen.insert(name) {
+                let reason = format!("the key `{name}` is there twice");
+                reading.refuse(key(property), reason, "number the keys, as in `run0` and `run1`");
+            }
+            if let Value::Object(inner) = &property.value {
+                objects.push(inner);
+            }
+        }
     }
 }
 
@@ -160,7 +182,16 @@ fn read_thread(
             ("phases", _) => {}
             ("policy", Value::StringLit(text)) => policy = (text.value.to_string(), at),
             ("priority", Value::NumberLit(number)) => {
-                priority = reading.integer(number.value, &at, "the priority").unwrap_or_default();
+                if let Some(given) = reading.integer(number.value, &at, "the priority") {
+                    priority = given;
+                    if !PRIORITIES.contains(&given) {
+                        reading.refuse(
+                            at.clone(),
+                            format!("{given} is no priority of SCHED_FIFO"),
+                            "give 1 to 99",
+                        );
+                    }
+                }
                 keys.push(("priority", at));
             }
             ("cpus", Value::Array(list)) => {
@@ -308,6 +339,7 @@ fn read_timer(
     timers: &mut BTreeSet<String>,
 ) -> Option<(Span, Bytes)> {
     let mut period = None;
+    let mut is_absolute = false;
     for part in &timer.properties {
         let range = part.value.range();
         let at = range.start..range.end;
@@ -320,9 +352,17 @@ fn read_timer(
             ("period", Value::NumberLit(number)) => {
                 period = reading.time(number.value, &at, "the period").map(|period| (period, at));
             }
-            ("mode", Value::StringLit(mode)) if mode.value == "absolute" => {}
+            ("mode", Value::StringLit(mode)) if matches!(&*mode.value, "absolute" | "relative") => {
+                is_absolute = mode.value == "absolute";
+            }
             (name, _) => reading.beyond(key(part), format_args!("`{name}` of a timer")),
         }
+    }
+    if !is_absolute {
+        // rt-app's own choice where the file says nothing.
+        reading.note(
+            "a relative timer is read as an absolute one: after a job that is longer than its period rt-app counts from its end, here periods go on (until then both are the same)",
+        );
     }
     if period.is_none() && !reading.is_wrong() {
         reading.refuse(key(property), "the timer has no period", "give one, in microseconds");
@@ -368,7 +408,7 @@ pub(crate) fn write(system: &System) -> Result<Written, Vec<ModelError>> {
 
 fn write_task(text: &mut String, task: &Task, us: Span, found: &mut Vec<ModelError>) {
     let priority = task.priority.map_or(DEFAULT_PRIORITY, Priority::number);
-    if !(1..=99).contains(&priority) {
+    if !PRIORITIES.contains(&priority) {
         found.push(error(
             at(task, "priority"),
             format!("{priority} is no priority of SCHED_FIFO"),
@@ -386,7 +426,9 @@ fn write_task(text: &mut String, task: &Task, us: Span, found: &mut Vec<ModelErr
     }
     // Writing to a String cannot fail.
     let _ = write!(text, "\t\t\"{}\" : {{ \"priority\" : {priority}, \"cpus\" : [{}]", task.name, task.cpu.0);
-    let mut units = |span, key| whole(span, us, at(task, key), found);
+    let mut units = |span, key| {
+        whole(span, us, "give a multiple of 1 us: rt-app has no other unit", at(task, key), found)
+    };
     if let Some(offset) = task.offset {
         let _ = write!(text, ", \"delay\" : {}", units(offset, "offset"));
     }

@@ -2,10 +2,11 @@
 //!
 //! Both forms are read into one tree of items (`tree`), from which `system` makes the system.
 
+mod form;
 mod system;
 mod text;
 mod tree;
 mod xml;
 
 pub(crate) use text::read as read_text;
-pub(crate) use xml::{byte_of, read as read_xml};
+pub(crate) use xml::read as read_xml;

@@ -8,6 +8,7 @@
 //! | operation, composite operation | wcet, bcet, sections |
 //! | shared resource | resource |
 
+use super::form;
 use super::tree::{Item, Word};
 use crate::reading::{Bytes, Reading};
 use horolog_model::{
@@ -29,6 +30,8 @@ struct Model<'a> {
     servers: BTreeMap<String, &'a Item>,
     operations: BTreeMap<String, &'a Item>,
     policies: Vec<Policy>,
+    /// The ceilings that the file gives, with the names of their resources.
+    ceilings: Vec<(String, Word)>,
 }
 
 pub(super) fn read(reading: &mut Reading<'_>, items: &[Item]) {
@@ -49,6 +52,12 @@ pub(super) fn read(reading: &mut Reading<'_>, items: &[Item]) {
         }
     }
     for item in of("Model") {
+        only(reading, item, &["Model_Name", "Model_Date", "System_Pip_Behaviour"]);
+        if let Some(kind) =
+            item.word("System_Pip_Behaviour").filter(|kind| !kind.text.eq_ignore_ascii_case("strict"))
+        {
+            reading.beyond(kind.at.clone(), format_args!("priority inheritance as `{}`", kind.text));
+        }
         if let Some(name) = item.word("Model_Name") {
             reading.draft.name.clone_from(&name.text);
         }
@@ -60,7 +69,7 @@ pub(super) fn read(reading: &mut Reading<'_>, items: &[Item]) {
         scheduler(reading, item, &mut model);
     }
     for item in of("Shared_Resource") {
-        resource(reading, item);
+        resource(reading, item, &mut model);
     }
     for (keyword, elements) in
         [("Scheduling_Server", &mut model.servers), ("Operation", &mut model.operations)]
@@ -69,17 +78,15 @@ pub(super) fn read(reading: &mut Reading<'_>, items: &[Item]) {
             if let Some(name) = name(reading, item)
                 && elements.insert(name.text.to_ascii_lowercase(), item).is_some()
             {
-                reading.refuse(
-                    name.at.clone(),
-                    format!("the name `{}` is given twice", name.text),
-                    "rename one of them",
-                );
+                named_twice(reading, name);
             }
         }
     }
     for item in of("Transaction") {
         transaction(reading, item, &mut model);
     }
+    ceilings(reading, &model);
+    form::check(reading, items);
     reading.draft.platform.cpus = Cpus::Count(model.cpus.len().max(1) as u32);
     if model.policies.contains(&Policy::Edf) {
         reading.draft.policy = Policy::Edf;
@@ -98,6 +105,10 @@ fn name<'i>(reading: &mut Reading<'_>, item: &'i Item) -> Option<&'i Word> {
         reading.refuse(item.key.at.clone(), format!("the {} has no name", item.key.text), "give it one");
     }
     name
+}
+
+fn named_twice(reading: &mut Reading<'_>, name: &Word) {
+    reading.refuse(name.at.clone(), format!("the name `{}` is given twice", name.text), "rename one of them");
 }
 
 /// Refuses the items of a list that are not among the known ones.
@@ -159,11 +170,7 @@ fn processor(reading: &mut Reading<'_>, item: &Item, model: &mut Model<'_>) {
     let cpu = CpuId(model.cpus.len() as u32);
     let key = name.text.to_ascii_lowercase();
     if model.cpus.insert(key.clone(), cpu).is_some() {
-        reading.refuse(
-            name.at.clone(),
-            format!("the name `{}` is given twice", name.text),
-            "rename one of them",
-        );
+        named_twice(reading, name);
     }
     if item.kind() == "fixed_priority_processor" {
         // The older form has no schedulers: servers name their processor.
@@ -198,7 +205,9 @@ fn scheduler(reading: &mut Reading<'_>, item: &Item, model: &mut Model<'_>) {
     };
     match model.cpus.get(&host.text.to_ascii_lowercase()) {
         Some(&cpu) => {
-            model.schedulers.insert(name.text.to_ascii_lowercase(), (cpu, which));
+            if model.schedulers.insert(name.text.to_ascii_lowercase(), (cpu, which)).is_some() {
+                named_twice(reading, name);
+            }
         }
         None => unknown(reading, host, "processor"),
     }
@@ -212,7 +221,7 @@ fn unknown(reading: &mut Reading<'_>, word: &Word, what: &str) {
     );
 }
 
-fn resource(reading: &mut Reading<'_>, item: &Item) {
+fn resource(reading: &mut Reading<'_>, item: &Item, model: &mut Model<'_>) {
     let Some(name) = name(reading, item) else { return };
     only(reading, item, &["Type", "Name", "Ceiling", "Preassigned", "Preemption_Level"]);
     let protocol = match item.kind().as_str() {
@@ -223,12 +232,51 @@ fn resource(reading: &mut Reading<'_>, item: &Item) {
             return;
         }
     };
-    let is_given = item.word("Preassigned").is_some_and(|word| word.text.eq_ignore_ascii_case("yes"));
-    if is_given && (item.word("Ceiling").is_some() || item.word("Preemption_Level").is_some()) {
-        reading.note("given ceilings are left out: they are those of the tasks that use the resource");
+    if !is_computed(item) {
+        level(reading, item);
+        if let Some(ceiling) = item.word("Ceiling") {
+            model.ceilings.push((name.text.clone(), ceiling.clone()));
+        }
     }
     reading.place("resource", &name.text, "", name.at.clone());
     reading.draft.resources.push(Resource { name: name.text.clone(), protocol, ..Resource::default() });
+}
+
+/// Whether a ceiling or a level that is given is not the one that counts.
+fn is_computed(item: &Item) -> bool {
+    item.word("Preassigned").is_some_and(|word| word.text.eq_ignore_ascii_case("no"))
+}
+
+/// Levels follow from the tasks here; where the file gives its own they may be others.
+fn level(reading: &mut Reading<'_>, item: &Item) {
+    if let Some(level) = item.word("Preemption_Level") {
+        let reason = "a given preemption level is beyond the model, which computes it from the tasks";
+        reading.refuse(
+            level.at.clone(),
+            reason,
+            "write `Preassigned => NO`, where the computed one is right, too",
+        );
+    }
+}
+
+/// A given ceiling has to be the one that the model computes: the most important priority of the users.
+fn ceilings(reading: &mut Reading<'_>, model: &Model<'_>) {
+    for (resource, given) in &model.ceilings {
+        let users = reading.draft.tasks.iter().filter(|task| {
+            task.sections.iter().any(|section| section.resource.eq_ignore_ascii_case(resource))
+        });
+        let Some(highest) = users.map(|task| task.priority.map(Priority::number)).max() else { continue };
+        if given.text.parse().ok() == highest && highest.is_some() {
+            continue;
+        }
+        let remedy = highest.map_or_else(
+            || "write `Preassigned => NO`".to_owned(),
+            |highest| format!("write {highest}, or `Preassigned => NO`"),
+        );
+        let reason =
+            format!("the ceiling {} is not the highest priority of those that use `{resource}`", given.text);
+        reading.refuse(given.at.clone(), reason, remedy);
+    }
 }
 
 /// A transaction with its one activity becomes a task.
@@ -258,10 +306,25 @@ fn transaction(reading: &mut Reading<'_>, item: &Item, model: &mut Model<'_>) {
         activity,
         &["Type", "Input_Event", "Output_Event", "Activity_Operation", "Activity_Server"],
     );
+    let internal = part("Internal_Events");
+    if let [_, second, ..] = internal {
+        reading.beyond(second.key.at.clone(), "a second internal event");
+    }
+    for (word, events, what) in [
+        (activity.word("Input_Event"), std::slice::from_ref(event), "external event of this transaction"),
+        (activity.word("Output_Event"), internal, "internal event of this transaction"),
+    ] {
+        let is_it = |event: &Item, word: &Word| {
+            event.word("Name").is_none_or(|name| name.text.eq_ignore_ascii_case(&word.text))
+        };
+        if let Some(word) = word.filter(|word| !events.iter().any(|event| is_it(event, word))) {
+            unknown(reading, word, what);
+        }
+    }
     let mut task = Task::new(&name.text, Arrival::Aperiodic { arrivals: Vec::new() }, Span::ZERO);
     let mut keys: Vec<(&'static str, Bytes)> = vec![("", name.at.clone()), ("name", name.at.clone())];
     arrival(reading, event, &mut task, &mut keys);
-    requirement(reading, part("Internal_Events"), event, &mut task, &mut keys);
+    requirement(reading, internal, event, &mut task, &mut keys);
     let Some((operation, server)) = activity.word("Activity_Operation").zip(activity.word("Activity_Server"))
     else {
         reading.refuse(activity.key.at.clone(), "the activity has no operation or no server", "name both");
@@ -423,8 +486,14 @@ fn simple(reading: &mut Reading<'_>, item: &Item, task: &mut Task, path: &mut Pa
     let time = |reading: &mut Reading<'_>, key: &str| {
         item.word(key).and_then(|word| reading.time(&word.text, &word.at, &format!("`{key}`")))
     };
+    if item.word(times[0]).is_none() {
+        let reason =
+            format!("the operation has no `{}`, which in MAST is then the longest time there is", times[0]);
+        reading.refuse(item.key.at.clone(), reason, "give it");
+    }
     let wcet = time(reading, times[0]).unwrap_or_default();
-    let bcet = time(reading, times[1]).unwrap_or(wcet);
+    // As in MAST: without a best case it is 0.
+    let bcet = time(reading, times[1]).unwrap_or_default();
     let words = |key: &str| item.item(key).map(Item::words).unwrap_or_default();
     let from = path.executed.1;
     for word in words(locks[0]).into_iter().chain(words(locks[1])) {
@@ -501,6 +570,12 @@ fn served(
         return;
     };
     only(reading, parameters, &["Type", "The_Priority", "Preassigned", "Deadline"]);
+    if let Some(levels) = item.item("Server_Synch_Parameters") {
+        only(reading, levels, &["Type", "Preemption_Level", "Preassigned"]);
+        if !is_computed(levels) {
+            level(reading, levels);
+        }
+    }
     match (parameters.kind().as_str(), policy) {
         (kind @ ("fixed_priority_policy" | "non_preemptible_fp_policy"), Policy::FixedPriority) => {
             let Some(word) = parameters.word("The_Priority") else {

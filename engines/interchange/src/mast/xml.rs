@@ -3,7 +3,8 @@
 use super::system;
 use super::tree::{Item, Value, Word};
 use crate::reading::{Bytes, Reading};
-use roxmltree::{Document, Node, TextPos};
+use crate::xml::{self, elements, head};
+use roxmltree::{Attribute, Node};
 
 /// Elements by the end of their name, and the keyword of the text.
 const KEYWORDS: [(&str, &str); 14] = [
@@ -23,30 +24,26 @@ const KEYWORDS: [(&str, &str); 14] = [
     ("Regular_Transaction", "Transaction"),
 ];
 
+/// Elements whose text is a list of names.
+const NAMES: [&str; 4] =
+    ["Operation_List", "Shared_Resources_List", "Shared_Resources_To_Lock", "Shared_Resources_To_Unlock"];
+
 pub(crate) fn read(reading: &mut Reading<'_>, text: &str) {
-    let document = match Document::parse(text) {
-        Ok(document) => document,
-        Err(error) => {
-            let at = byte_of(text, error.pos());
-            reading.refuse(at..at + 1, format!("it is not XML: {error}"), "mend the XML");
-            return;
-        }
-    };
+    let Some(document) = xml::parse(reading, text) else { return };
     let root = document.root_element();
     if root.tag_name().name() != "MAST_MODEL" {
         reading.refuse(head(&root), "it is no model of MAST", "its outermost element is `MAST_MODEL`");
         return;
     }
     let mut items = Vec::new();
-    if let Some(name) = root.attribute_node("Model_Name") {
-        let word = Word { text: name.value().to_owned(), at: name.range_value() };
-        let model = Item { key: plain("Model_Name", name.range_value()), value: Value::Word(word) };
-        items.push(Item { key: plain("Model", head(&root)), value: Value::List(vec![model]) });
-    }
+    xml::no_text(reading, &root);
+    let of_model =
+        root.attributes().filter(|attribute| attribute.namespace().is_none()).map(word_of).collect();
+    items.push(Item { key: plain("Model", head(&root)), value: Value::List(of_model) });
     for element in elements(&root) {
         let name = element.tag_name().name();
         match KEYWORDS.iter().find(|(word, _)| *word == name) {
-            Some((_, keyword)) => items.push(top(&element, keyword)),
+            Some((_, keyword)) => items.push(top(reading, &element, keyword)),
             None => reading.beyond(head(&element), format_args!("the element `{name}`")),
         }
     }
@@ -54,7 +51,8 @@ pub(crate) fn read(reading: &mut Reading<'_>, text: &str) {
 }
 
 /// An element of the model.
-fn top(element: &Node<'_, '_>, keyword: &str) -> Item {
+fn top(reading: &mut Reading<'_>, element: &Node<'_, '_>, keyword: &str) -> Item {
+    xml::no_text(reading, element);
     let name = element.tag_name().name();
     let kind = match name {
         "Regular_Scheduling_Server" | "Regular_Transaction" => "Regular",
@@ -68,24 +66,22 @@ fn top(element: &Node<'_, '_>, keyword: &str) -> Item {
         let list =
             |key: &str, items: Vec<Item>| Item { key: plain(key, at.clone()), value: Value::List(items) };
         if let Some(kind) = name.strip_suffix("_External_Event") {
-            external.push(list("", with_type(&child, kind)));
+            external.push(list("", leaf(reading, &child, kind)));
         } else if name == "Regular_Event" {
-            internal.push(list("", internal_event(&child)));
+            internal.push(list("", internal_event(reading, &child)));
         } else if keyword == "Transaction" {
-            handlers.push(list("", with_type(&child, name)));
+            handlers.push(list("", leaf(reading, &child, name)));
         } else if name.ends_with("_Policy") {
-            items.push(list("Server_Sched_Parameters", with_type(&child, name)));
+            items.push(list("Server_Sched_Parameters", leaf(reading, &child, name)));
         } else if let Some(kind) = name.strip_suffix("_Scheduler") {
-            items.push(list("Policy", with_type(&child, kind)));
+            items.push(list("Policy", leaf(reading, &child, kind)));
         } else if name.ends_with("_Timer") {
-            items.push(list("System_Timer", with_type(&child, name)));
-        } else if elements(&child).next().is_none() && child.attributes().len() == 0 {
-            items.push(list(
-                if name == "Operation_List" { "Composite_Operation_List" } else { name },
-                words(&child),
-            ));
+            items.push(list("System_Timer", leaf(reading, &child, name)));
+        } else if NAMES.contains(&name) {
+            let key = if name == "Operation_List" { "Composite_Operation_List" } else { name };
+            items.push(list(key, words(reading, &child)));
         } else {
-            items.push(list(name, with_type(&child, name)));
+            items.push(list(name, leaf(reading, &child, name)));
         }
     }
     if keyword == "Transaction" {
@@ -99,7 +95,8 @@ fn top(element: &Node<'_, '_>, keyword: &str) -> Item {
 }
 
 /// An event inside a transaction, with its requirement in the place that the text gives it.
-fn internal_event(element: &Node<'_, '_>) -> Vec<Item> {
+fn internal_event(reading: &mut Reading<'_>, element: &Node<'_, '_>) -> Vec<Item> {
+    xml::no_text(reading, element);
     let mut items = with_type(element, "Regular");
     for item in &mut items {
         if item.is("Event") {
@@ -107,55 +104,58 @@ fn internal_event(element: &Node<'_, '_>) -> Vec<Item> {
         }
     }
     for child in elements(element) {
-        let requirement = Value::List(with_type(&child, child.tag_name().name()));
+        let requirement = Value::List(leaf(reading, &child, child.tag_name().name()));
         items.push(Item { key: plain("Timing_Requirements", head(&child)), value: requirement });
     }
     items
 }
 
+/// `Type` and the attributes of an element that holds nothing else.
+fn leaf(reading: &mut Reading<'_>, element: &Node<'_, '_>, kind: &str) -> Vec<Item> {
+    empty(reading, element);
+    xml::no_text(reading, element);
+    with_type(element, kind)
+}
+
+/// Refuses the elements in an element.
+fn empty(reading: &mut Reading<'_>, element: &Node<'_, '_>) {
+    for child in elements(element) {
+        let (name, within) = (child.tag_name().name(), element.tag_name().name());
+        reading.beyond(head(&child), format_args!("the element `{name}` in `{within}`"));
+    }
+}
+
 /// `Type` and the attributes.
 fn with_type(element: &Node<'_, '_>, kind: &str) -> Vec<Item> {
-    let word = |text: &str, at: Bytes| Value::Word(Word { text: text.to_owned(), at });
     let at = head(element);
-    let mut items = vec![Item { key: plain("Type", at.clone()), value: word(kind, at) }];
-    items.extend(element.attributes().map(|attribute| Item {
-        key: plain(attribute.name(), attribute.range_qname()),
-        value: word(attribute.value(), attribute.range_value()),
-    }));
+    let word = Value::Word(Word { text: kind.to_owned(), at: at.clone() });
+    let mut items = vec![Item { key: plain("Type", at), value: word }];
+    items.extend(element.attributes().map(word_of));
     items
 }
 
-/// The words between an element's tags.
-fn words(element: &Node<'_, '_>) -> Vec<Item> {
-    let at = head(element);
-    let text = element.text().unwrap_or_default();
-    let item = |text: &str| Item {
-        key: plain("", at.clone()),
-        value: Value::Word(Word { text: text.to_owned(), at: at.clone() }),
-    };
-    text.split_whitespace().map(item).collect()
+fn word_of(attribute: Attribute<'_, '_>) -> Item {
+    let value = Word { text: attribute.value().to_owned(), at: attribute.range_value() };
+    Item { key: plain(attribute.name(), attribute.range_qname()), value: Value::Word(value) }
+}
+
+/// The words between an element's tags, also beside comments.
+fn words(reading: &mut Reading<'_>, element: &Node<'_, '_>) -> Vec<Item> {
+    empty(reading, element);
+    for attribute in element.attributes() {
+        let (name, of) = (attribute.name(), element.tag_name().name());
+        reading.beyond(attribute.range_qname(), format_args!("`{name}` of `{of}`"));
+    }
+    let mut found = Vec::new();
+    for part in element.children().filter(Node::is_text) {
+        for word in part.text().unwrap_or_default().split_whitespace() {
+            let value = Value::Word(Word { text: word.to_owned(), at: part.range() });
+            found.push(Item { key: plain("", part.range()), value });
+        }
+    }
+    found
 }
 
 fn plain(text: &str, at: Bytes) -> Word {
     Word { text: text.to_owned(), at }
-}
-
-fn elements<'a, 'b>(of: &Node<'a, 'b>) -> impl Iterator<Item = Node<'a, 'b>> {
-    of.children().filter(Node::is_element)
-}
-
-/// The beginning of an element: `<` and its name.
-fn head(element: &Node<'_, '_>) -> Bytes {
-    let start = element.range().start;
-    start..start + 1 + element.tag_name().name().len()
-}
-
-/// The byte of a line and a column, both from 1.
-pub(crate) fn byte_of(text: &str, position: TextPos) -> usize {
-    let before: usize =
-        text.split_inclusive('\n').take(position.row.saturating_sub(1) as usize).map(str::len).sum();
-    let line = text.get(before..).unwrap_or_default();
-    let column = position.col.saturating_sub(1) as usize;
-    let within = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
-    (before + within).min(text.len().saturating_sub(1))
 }

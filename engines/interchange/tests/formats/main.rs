@@ -1,5 +1,7 @@
 //! Files of other tools: every sample reads, what is written reads back, what is beyond the model is refused by name.
 
+mod strict;
+
 use horolog_draw::Random;
 use horolog_interchange::{Format, read, write};
 use horolog_model::{Policy, System};
@@ -106,9 +108,9 @@ fn both_forms_of_a_mast_model_are_the_same_system() {
     let text = of(Format::Mast, "two-tasks.txt");
     assert_eq!(text, of(Format::MastXml, "two-tasks.xml"));
     let expected = "system = { name = \"Two_Tasks\" }\n\
-        [[task]]\nname = \"Control\"\nperiod = \"20 ms\"\ndeadline = \"15 ms\"\nwcet = \"4 ms\"\nbcet = \"2.5 ms\"\njitter = \"0.5 ms\"\npriority = 20\n\
+        [[task]]\nname = \"Control\"\nperiod = \"20 ms\"\ndeadline = \"15 ms\"\nwcet = \"4 ms\"\nbcet = \"1 ms\"\njitter = \"0.5 ms\"\npriority = 20\n\
         [[task.section]]\nresource = \"Map\"\nfrom = \"2.5 ms\"\nlength = \"1.5 ms\"\n\
-        [[task]]\nname = \"Log\"\nseparation = \"100 ms\"\nwcet = \"3 ms\"\npriority = 5\nconstraint = \"soft\"\npreemption = \"non-preemptive\"\n\
+        [[task]]\nname = \"Log\"\nseparation = \"100 ms\"\nbcet = \"0 ms\"\nwcet = \"3 ms\"\npriority = 5\nconstraint = \"soft\"\npreemption = \"non-preemptive\"\n\
         [[task.section]]\nresource = \"Map\"\nfrom = \"0 ms\"\nlength = \"3 ms\"\n\
         [[resource]]\nname = \"Map\"\nprotocol = \"ceiling\"\n";
     assert_eq!(text, toml(expected));
@@ -226,7 +228,7 @@ fn what_is_beyond_the_model_is_refused_by_name() {
             "`Successors` is beyond the model",
         ),
         (Format::NpYaml, "jobs: []\n".to_owned(), "`jobs` is beyond the model"),
-        (Format::NpYaml, "[".repeat(100_000), "nests deeper than 64"),
+        (Format::NpYaml, "- ".repeat(100_000), "nests deeper than 64"),
         (Format::Simso, simso("etm=\"acet\"", ""), "execution times by `acet` is beyond the model"),
         (
             Format::Simso,
