@@ -5,7 +5,7 @@ use crate::holder::{Holder, Life, Piece, ReserveId, Tally};
 use crate::scan::Head;
 use crate::slack::{First, Stream, goes_first};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// In which order operations begin when the disk is idle.
@@ -216,21 +216,64 @@ impl Broker {
 
     /// Gives a reserve back. Its requests that are not done are dropped: their tags.
     pub fn delete(&mut self, id: ReserveId, now: u64) -> Vec<u64> {
-        let Some(holder) = self.holders.iter_mut().find(|holder| holder.id == id) else { return Vec::new() };
-        holder.life = Life::Leaving;
-        self.held -= holder.waiting.len();
-        holder.waiting.clear();
-        self.ready.retain(|ready| ready.reserve != Some(id));
-        let mut dropped = Vec::new();
-        self.open.retain(|_, open| {
-            let is_its = open.request.reserve == Some(id);
-            if is_its {
-                dropped.push(open.request.tag);
-            }
-            !is_its
-        });
+        let dropped = self.drop_requests(now, |request| request.reserve == Some(id));
+        if let Some(holder) = self.holders.iter_mut().find(|holder| holder.id == id) {
+            holder.life = Life::Leaving;
+        }
         self.settle(now);
         dropped
+    }
+
+    /// Drops the request with this tag, for whose answer its client waits no more. It counts as unanswered, and as late where its promise
+    /// is past.
+    pub fn cancel(&mut self, tag: u64, now: u64) {
+        self.drop_requests(now, |request| request.tag == tag);
+    }
+
+    /// Drops all requests, counted as by [`Broker::cancel`].
+    pub fn end(&mut self, now: u64) {
+        self.drop_requests(now, |_| true);
+    }
+
+    /// Drops the requests that are not done and meant: their tags.
+    fn drop_requests(&mut self, now: u64, is_meant: impl Fn(&Request) -> bool) -> Vec<u64> {
+        // What is released by now has its promise.
+        self.release(now);
+        let all = std::mem::take(&mut self.open);
+        let (dropped, kept): (BTreeMap<u64, Open>, _) =
+            all.into_iter().partition(|(_, open)| is_meant(&open.request));
+        self.open = kept;
+        self.ready.retain(|ready| !dropped.contains_key(&ready.piece.ticket));
+        // The promise of a request is that of its last operation: where that is not released, it lies ahead.
+        let mut ahead = BTreeSet::new();
+        for holder in &mut self.holders {
+            let before = holder.waiting.len();
+            holder.waiting.retain(|(piece, _)| {
+                let is_dropped = dropped.contains_key(&piece.ticket);
+                if is_dropped {
+                    ahead.insert(piece.ticket);
+                }
+                !is_dropped
+            });
+            self.held -= before - holder.waiting.len();
+        }
+        for (ticket, open) in &dropped {
+            let is_late = !ahead.contains(ticket) && open.promised_ns.is_some_and(|promised| promised < now);
+            let mut unknown = Tally::default();
+            let tally = self.tally_of(open.request.reserve).unwrap_or(&mut unknown);
+            tally.unanswered += 1;
+            tally.late += u64::from(is_late);
+        }
+        dropped.values().map(|open| open.request.tag).collect()
+    }
+
+    fn tally_of(&mut self, reserve: Option<ReserveId>) -> Option<&mut Tally> {
+        match reserve {
+            None => Some(&mut self.best_effort),
+            Some(id) => {
+                self.holders.iter_mut().find(|holder| holder.id == id).map(|holder| &mut holder.tally)
+            }
+        }
     }
 
     /// What became of the requests on a reserve; `None`: of best effort.
@@ -305,7 +348,7 @@ impl Broker {
             return soonest.map_or(Next::Idle, Next::Wait);
         };
         let ready = self.ready.swap_remove(place);
-        self.head.moved(ready.piece.offset + ready.piece.bytes, way);
+        self.head.moved(ready.piece.offset, ready.piece.offset + ready.piece.bytes, way);
         self.in_service = Some(InService { ready, since_ns: now });
         Next::Issue(Operation {
             tag: self.open.get(&ready.piece.ticket).map_or(0, |open| open.request.tag),
@@ -319,19 +362,22 @@ impl Broker {
 
     /// The operation that was begun has ended; its request, where that was the last one.
     pub fn done(&mut self, now: u64) -> Option<Finished> {
+        self.ended(now, true)
+    }
+
+    /// The same where the disk failed at it: its bytes were neither read nor written.
+    pub fn failed(&mut self, now: u64) -> Option<Finished> {
+        self.ended(now, false)
+    }
+
+    fn ended(&mut self, now: u64, has_bytes: bool) -> Option<Finished> {
         let InService { ready, since_ns } = self.in_service.take()?;
         let overran = now.saturating_sub(since_ns) > ready.longest_ns;
-        let mut unknown = Tally::default();
-        let tally = match ready.reserve {
-            None => &mut self.best_effort,
-            Some(id) => {
-                let holder = self.holders.iter_mut().find(|holder| holder.id == id);
-                holder.map_or(&mut unknown, |holder| &mut holder.tally)
-            }
-        };
-        tally.operations += 1;
-        tally.overran += u64::from(overran);
-        tally.bytes += ready.piece.bytes;
+        if let Some(tally) = self.tally_of(ready.reserve) {
+            tally.operations += 1;
+            tally.overran += u64::from(overran);
+            tally.bytes += if has_bytes { ready.piece.bytes } else { 0 };
+        }
         let open = self.open.get_mut(&ready.piece.ticket)?;
         open.left -= 1;
         if open.left > 0 {
@@ -341,8 +387,10 @@ impl Broker {
         self.open.remove(&ready.piece.ticket);
         let Request { tag, reserve, bytes, at_ns: asked_ns, .. } = request;
         let finished = Finished { tag, reserve, bytes, asked_ns, promised_ns, done_ns: now };
-        tally.requests += 1;
-        tally.late += u64::from(finished.is_late());
+        if let Some(tally) = self.tally_of(reserve) {
+            tally.requests += 1;
+            tally.late += u64::from(finished.is_late());
+        }
         Some(finished)
     }
 
@@ -465,6 +513,50 @@ mod tests {
         assert_eq!(broker.counted().len(), 2, "it counts while the other one's work is left");
         assert_eq!(broker.submit(&request(Some(leaving), 0, 4)), Err(SubmitError::NoSuchReserve(leaving)));
         assert_eq!(broker.done(1), None, "no request waits for it");
+    }
+
+    /// One operation in 10 by 4: of three at 0 they are released at 0, 10 and 20, and promised by 24.
+    fn three_in_turn() -> (Broker, ReserveId) {
+        let mut broker = broker();
+        let reserve = Reserve { operations: 1, longest_ns: 1, period_ns: 10, deadline_ns: 4, start_ns: 0 };
+        let id = broker.create(reserve, 0).expect("room");
+        broker.submit(&request(Some(id), 0, 12)).expect("taken");
+        (broker, id)
+    }
+
+    #[test]
+    fn what_is_not_answered_in_the_end_is_late_from_its_promise_on() {
+        for (end, late) in [(0, 0), (5, 0), (19, 0), (20, 0), (24, 0), (25, 1), (1_000, 1)] {
+            let (mut broker, id) = three_in_turn();
+            broker.submit(&request(None, 0, 4)).expect("taken");
+            broker.end(end);
+            let of = |reserve| broker.tally(reserve).map(|one| (one.requests, one.unanswered, one.late));
+            assert_eq!((of(Some(id)), of(None)), (Some((0, 1, late)), Some((0, 1, 0))), "{end}");
+            broker.end(2_000);
+            assert_eq!(of_all(&broker, id), (1, late), "counted once");
+        }
+    }
+
+    fn of_all(broker: &Broker, id: ReserveId) -> (u64, u64) {
+        let tally = broker.tally(Some(id)).expect("it is there");
+        (tally.unanswered, tally.late)
+    }
+
+    #[test]
+    fn what_is_called_off_takes_no_time_of_the_disk() {
+        let (mut broker, id) = three_in_turn();
+        broker.submit(&Request { tag: 1, ..request(None, 8, 4) }).expect("taken");
+        let Next::Issue(first) = broker.next(0) else { panic!("there is work") };
+        assert_eq!((first.tag, first.bytes), (0, 4));
+        broker.cancel(0, 1);
+        assert_eq!(broker.failed(1), None, "no request waits for it");
+        let Next::Issue(second) = broker.next(1) else { panic!("there is work") };
+        assert_eq!(second.tag, 1);
+        assert!(broker.done(2).is_some());
+        assert_eq!(broker.next(100), Next::Idle);
+        let bytes = |reserve| broker.tally(reserve).map(|one| (one.operations, one.bytes));
+        assert_eq!((bytes(Some(id)), bytes(None)), (Some((1, 0)), Some((1, 4))));
+        assert_eq!(of_all(&broker, id), (1, 0));
     }
 
     #[test]

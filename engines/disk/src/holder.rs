@@ -14,13 +14,15 @@ pub struct ReserveId(pub u64);
 pub struct Tally {
     /// Requests that are finished.
     pub requests: u64,
-    /// Of those, the ones that ended after what was promised.
+    /// Requests that were dropped before they were finished: their client or the service has ended.
+    pub unanswered: u64,
+    /// Of both, those that were not finished by what was promised.
     pub late: u64,
-    /// Operations.
+    /// Operations, those too that the disk failed at.
     pub operations: u64,
     /// Operations that took longer than the admission counts.
     pub overran: u64,
-    /// Bytes.
+    /// Bytes that were read or written.
     pub bytes: u64,
 }
 

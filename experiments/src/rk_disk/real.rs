@@ -8,7 +8,10 @@ use horolog_disk::{Policy, Reserve, Settings};
 use horolog_draw::Random;
 use horolog_sys::direct_file::DirectFile;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -40,17 +43,31 @@ pub(super) fn measured(
     seed: u64,
     seconds: u64,
 ) -> Result<(), ExperimentError> {
-    let file = file_of_blocks().map_err(failed)?;
-    let open = || DirectFile::open(file.path(), BLOCK, false).map_err(DiskError::from);
+    let not_measurable = |report: &mut ExperimentReport, why| {
+        let (statement, published) =
+            ("the same on this machine's disk", "very small with reserves (no figure)");
+        report.facts.push(Fact::not_measurable(19, statement, published, why));
+        Ok(())
+    };
+    let file = match file_of_blocks() {
+        Ok(file) => file,
+        Err(error) => {
+            let folder = std::env::temp_dir();
+            let why = format!(
+                "a file of {} MiB in {}: {error}; set TMPDIR to a folder with room on a disk",
+                (BLOCKS * BLOCK) >> 20,
+                folder.display()
+            );
+            return not_measurable(report, why);
+        }
+    };
+    // It has no name.
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let open = || DirectFile::open(&path, BLOCK, false).map_err(DiskError::from);
     let longest = open().and_then(|mut device| measure(&mut device, BLOCK));
     let longest_ns = match longest {
         Ok(found) => found.counted_ns.max(1),
-        Err(error) => {
-            let (statement, published) =
-                ("the same on this machine's disk", "very small with reserves (no figure)");
-            report.facts.push(Fact::not_measurable(19, statement, published, error.to_string()));
-            return Ok(());
-        }
+        Err(error) => return not_measurable(report, error.to_string()),
     };
     let mut all = Vec::new();
     for policy in [None, Some(Policy::Edf), Some(Policy::JustInTime)] {
@@ -69,13 +86,13 @@ pub(super) fn measured(
     Ok(())
 }
 
-/// A file of 256 MiB in the folder of temporary files, removed when it is dropped.
-fn file_of_blocks() -> std::io::Result<tempfile::NamedTempFile> {
-    let mut file = tempfile::NamedTempFile::new()?;
+/// A file of 256 MiB in the folder of temporary files. It has no name, so it ends with this process however that ends.
+fn file_of_blocks() -> std::io::Result<File> {
+    let mut file = tempfile::tempfile()?;
     for number in 0..BLOCKS {
         file.write_all(&vec![number as u8; BLOCK as usize])?;
     }
-    file.as_file().sync_all()?;
+    file.sync_all()?;
     Ok(file)
 }
 

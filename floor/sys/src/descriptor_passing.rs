@@ -198,6 +198,15 @@ fn is_ready(file: BorrowedFd<'_>) -> bool {
     unsafe { libc::poll(&mut asked, 1, 0) != 0 }
 }
 
+/// Whether the other end of a connection is closed both ways: nothing that is sent there arrives.
+#[must_use]
+pub fn has_hung_up(socket: &UnixStream) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut ends = [PollFd::new(socket, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut ends, Some(&at_once)).is_ok() && ends[0].revents().contains(PollFlags::HUP)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,5 +231,15 @@ mod tests {
         assert!(is_readable(here.as_fd()));
         drop(there);
         assert!(is_closed(here.as_fd()));
+    }
+
+    #[test]
+    fn an_end_that_only_sends_no_more_is_not_gone() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        assert!(!has_hung_up(&ours));
+        theirs.shutdown(std::net::Shutdown::Write).unwrap();
+        assert!(!has_hung_up(&ours));
+        drop(theirs);
+        assert!(has_hung_up(&ours));
     }
 }

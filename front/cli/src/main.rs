@@ -40,6 +40,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     // Before anything is opened for the user.
     horolog_sys::rights::put_file_rights_away();
+    // A sandbox that forbids it leaves the signal what it is.
+    let _ = horolog_sys::signal::survive_file_size_limit();
     let words: Vec<OsString> = std::env::args_os().collect();
     let early = Early::of(&words);
     colour::choose(early.colour);

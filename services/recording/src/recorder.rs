@@ -158,7 +158,6 @@ impl CommandEnd {
 /// output that fails later is no error: [`Recording::incomplete`] says so.
 pub fn record(options: &RecordOptions, tell: &mut dyn FnMut(&Progress)) -> Result<Recording, RecordingError> {
     rotation::check(options)?;
-    horolog_sys::signal::survive_file_size_limit()?;
     let origin_ns = monotonic_ns();
     let mut sessions = Sessions::new(options.tracing.memory.unwrap_or(0))?;
     let notes = Vec::new();

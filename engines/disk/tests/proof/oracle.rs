@@ -120,7 +120,7 @@ pub(crate) fn run(
         outcome.late += u64::from(chosen.client.is_some() && end > chosen.deadline);
         outcome.served.push((chosen.offset, t, end));
         left.retain(|op| op.order != chosen.order);
-        head = chosen.offset + 1;
+        head = chosen.offset + u64::from(rises);
         t = end;
     }
     outcome

@@ -79,6 +79,8 @@ fn failed(error: DiskError) -> Failure {
 fn serve(words: &ServeDisk) -> Done {
     let stop = crate::commands::run::stop_on_interrupt()?;
     check_chunk(words.chunk).map_err(failed)?;
+    // A file that is not there is no matter of rights.
+    std::fs::metadata(&words.file).map_err(|error| Failure::file("read", &words.file, &error))?;
     let mut device =
         DirectFile::open(&words.file, words.chunk, words.writable).map_err(|error| failed(error.into()))?;
     let longest_ns = match words.longest {
@@ -101,7 +103,7 @@ fn serve(words: &ServeDisk) -> Done {
         reserves.push(Admitted { name: one.name.clone(), amount: one.amount.to_string(), reserve });
     }
     let named = reserves.iter().map(|one| Named { name: one.name.clone(), reserve: one.reserve }).collect();
-    let service = match DiskService::start(device, settings, named, words.priority) {
+    let mut service = match DiskService::start(device, settings, named, words.priority) {
         Err(error @ DiskError::NotAdmitted { .. }) => return Ok(not_admitted(error)),
         started => started.map_err(failed)?,
     };
@@ -109,6 +111,7 @@ fn serve(words: &ServeDisk) -> Done {
         None => None,
         Some(socket) => {
             until_the_end(&service, socket, words.length, &stop)?;
+            service.end();
             Some(service.uses())
         }
     };
@@ -202,13 +205,24 @@ fn closing(reserves: usize, uses: Option<&[Use]>, failed: u64) -> Verdict {
         0 => String::new(),
         _ => format!("; {} took longer than the admission counts", output::count(overran, "operation")),
     };
-    let asked = output::count(requests, "request");
+    let unanswered = sum(|one| one.tally.unanswered);
+    let rest = match unanswered {
+        0 => String::new(),
+        _ => format!("; {unanswered} unanswered in the end"),
+    };
+    let asked = output::count(requests + unanswered, "request");
+    let said = format!("{rest}{too_long}");
     match (requests, late, failed) {
-        (0, ..) => Verdict::Line("undecided: nothing was asked of the disk (exit 4)".to_owned(), 4),
-        (_, 0, 0) => Verdict::Line(format!("holds: {asked}, none late{too_long} (exit 0)"), 0),
-        (_, _, 0) => Verdict::Line(format!("no: {late} of {asked} late{too_long} (exit 1)"), 1),
+        (0, 0, _) if unanswered == 0 => {
+            Verdict::Line("undecided: nothing was asked of the disk (exit 4)".to_owned(), 4)
+        }
+        (0, 0, _) => {
+            Verdict::Line(format!("undecided: {asked}, none answered or late{too_long} (exit 4)"), 4)
+        }
+        (_, 0, 0) => Verdict::Line(format!("holds: {asked}, none late{said} (exit 0)"), 0),
+        (_, _, 0) => Verdict::Line(format!("no: {late} of {asked} late{said} (exit 1)"), 1),
         (..) => Verdict::Line(
-            format!("no: the disk failed at {failed} of {asked}, {late} late{too_long} (exit 1)"),
+            format!("no: the disk failed at {failed} of {asked}, {late} late{said} (exit 1)"),
             1,
         ),
     }

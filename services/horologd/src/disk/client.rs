@@ -1,7 +1,7 @@
 //! The client's end of a disk that another process serves.
 
 use super::DiskError;
-use super::wire::{self, Ask, Hello, Kind, PROTOCOL, Reply, Welcome};
+use super::wire::{self, Ask, Hello, Kind, NoLine, PROTOCOL, Reply, Welcome};
 use serde::de::DeserializeOwned;
 use std::io::{BufReader, Read as _};
 use std::os::unix::net::UnixStream;
@@ -101,7 +101,13 @@ impl DiskClient {
 
 /// The next line, which there must be.
 fn next<T: DeserializeOwned>(socket: &mut BufReader<UnixStream>) -> Result<T, DiskError> {
-    wire::read(socket).map_err(DiskError::Failed)?.ok_or(DiskError::Ended)
+    match wire::read(socket) {
+        Ok(line) => line.ok_or(DiskError::Ended),
+        Err(NoLine::Failed(_)) => Err(DiskError::Ended),
+        Err(NoLine::Strange(why)) => Err(DiskError::BadInput(format!(
+            "what answers at this socket does not speak {PROTOCOL} ({why}): give the --socket of a disk that is served"
+        ))),
+    }
 }
 
 fn times(reply: &Reply) -> Times {

@@ -16,13 +16,16 @@ use horolog_sys::fixed_priority::{Class, set_class};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The longest request, bytes.
 pub const LONGEST_REQUEST: u64 = 4 << 20;
+
+/// So often is looked whether who asked is still there.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A reserve by its name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -305,7 +308,9 @@ impl DiskService {
         self.shared.lock().failed
     }
 
-    fn end(&mut self) {
+    /// Ends: the operation that the disk does is waited for, and requests that are not done then count as unanswered, and as late where
+    /// their promise is past.
+    pub fn end(&mut self) {
         self.shared.lock().is_ending = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
@@ -350,6 +355,12 @@ impl Handle {
     /// # Errors
     /// Where they are not, or not inside the file, the disk fails, or too much waits.
     pub fn ask(&self, work: Work) -> Result<Answer, DiskError> {
+        self.ask_while(work, &|| true)
+    }
+
+    /// The same for somebody who may be gone before the answer is there: a read is called off then. A write is carried out, since it
+    /// would be left half done.
+    fn ask_while(&self, work: Work, is_wanted: &dyn Fn() -> bool) -> Result<Answer, DiskError> {
         let (offset, is_write, data) = match work {
             Work::Read { offset, bytes } => {
                 self.check(offset, bytes)?;
@@ -366,7 +377,7 @@ impl Handle {
             ));
         }
         let (answer, answered) = sync_channel(1);
-        {
+        let tag = {
             let mut state = self.shared.lock();
             if state.is_ending {
                 return Err(DiskError::Ended);
@@ -377,9 +388,23 @@ impl Handle {
             let request = Request { at_ns: monotonic_ns(), tag, reserve: self.reserve, offset, bytes };
             state.broker.submit(&request).map_err(|error| DiskError::BadInput(error.to_string()))?;
             state.jobs.insert(tag, Job { offset, is_write, data, error: None, answer });
-        }
+            tag
+        };
         self.shared.changed.notify_one();
-        answered.recv().unwrap_or(Err(DiskError::Ended))
+        loop {
+            match answered.recv_timeout(LOOK) {
+                Ok(answer) => return answer,
+                Err(RecvTimeoutError::Disconnected) => return Err(DiskError::Ended),
+                Err(RecvTimeoutError::Timeout) if is_write || is_wanted() => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    let mut state = self.shared.lock();
+                    if state.jobs.remove(&tag).is_some() {
+                        state.broker.cancel(tag, monotonic_ns());
+                    }
+                    return Err(DiskError::Ended);
+                }
+            }
+        }
     }
 
     fn check(&self, offset: u64, bytes: u64) -> Result<(), DiskError> {
@@ -423,13 +448,15 @@ fn serve(shared: &Shared, mut device: impl Device) {
             }
         }
     }
+    state.broker.end(monotonic_ns());
     // Who waits learns that the service has ended.
     state.jobs.clear();
 }
 
 /// An operation has ended: its data, and the answer where it was the last one.
 fn keep(state: &mut State, operation: &Operation, done: Result<Option<&[u8]>, horolog_sys::Error>) {
-    let finished = state.broker.done(monotonic_ns());
+    let now = monotonic_ns();
+    let finished = if done.is_ok() { state.broker.done(now) } else { state.broker.failed(now) };
     if let Some(job) = state.jobs.get_mut(&operation.tag) {
         match done {
             Ok(Some(data)) => {

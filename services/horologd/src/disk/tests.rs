@@ -254,5 +254,137 @@ fn strangers(socket: &Path) {
     assert!(answer(too_much.as_bytes()).expect("told").contains("at most"));
     // A write whose bytes do not come.
     let cut = format!("{hello}{{\"kind\":\"write\",\"offset\":0,\"bytes\":4096}}\nabc");
-    assert!(!answer(cut.as_bytes()).expect("closed").contains("asked_ns"));
+    assert!(answer(cut.as_bytes()).expect("told").contains("error"));
+}
+
+/// The service's own way out while a request waits: what is overdue then is late, what is not due is neither.
+#[test]
+fn what_is_overdue_in_the_end_is_late() {
+    for (deadline_ns, late) in [(1_000_000, 1), (1_000 * SECOND, 0)] {
+        let (begun, told) = sync_channel(100);
+        let (let_go, go) = sync_channel(100);
+        let held = Held { begun, go, data: vec![0; 16 * DIRECT_BLOCK as usize] };
+        let settings = Settings { policy: Policy::Edf, chunk: DIRECT_BLOCK, longest_ns: 1_000 };
+        let reserve =
+            Reserve { operations: 2, longest_ns: 1_000, period_ns: 1_000 * SECOND, deadline_ns, start_ns: 0 };
+        let reserves = vec![Named { name: "camera".to_owned(), reserve }];
+        let mut service = DiskService::start(held, settings, reserves, None).expect("admitted");
+        let (handle, shared) = (service.handle(Some("camera")).expect("it is there"), service.shared.clone());
+        let work = Work::Read { offset: 0, bytes: 2 * DIRECT_BLOCK };
+        let waiting = std::thread::spawn(move || handle.ask(work));
+        assert_eq!(told.recv(), Ok(0));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::scope(|scope| {
+            scope.spawn(|| service.end());
+            while !shared.lock().is_ending {
+                std::thread::yield_now();
+            }
+            let_go.send(true).expect("it waits");
+        });
+        assert!(matches!(waiting.join().expect("it ends"), Err(DiskError::Ended)));
+        let tally = service.uses()[0].tally;
+        assert_eq!((tally.requests, tally.unanswered, tally.late), (0, 1, late));
+        assert_eq!((tally.operations, tally.overran, tally.bytes), (1, 1, DIRECT_BLOCK));
+    }
+}
+
+/// A held disk behind a socket, while `body` runs.
+fn serving(body: impl FnOnce(&DiskService, &Path, &Receiver<u64>, &SyncSender<bool>)) -> Vec<Use> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("socket");
+    let (mut service, told, let_go) = held(Policy::Edf);
+    let server = DiskServer::bind(&socket).expect("a socket");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| server.serve(&service, &stop));
+        body(&service, &socket, &told, &let_go);
+        stop.store(true, Ordering::Release);
+    });
+    service.end();
+    service.uses()
+}
+
+#[test]
+fn a_read_of_a_client_that_is_gone_is_called_off_and_its_write_is_not() {
+    let hello = "{\"protocol\":\"horolog.disk/1\",\"reserve\":null}\n";
+    let uses = serving(|service, socket, told, let_go| {
+        let send = |text: &str, data: &[u8]| {
+            let mut stream = UnixStream::connect(socket).expect("it listens");
+            stream.write_all(&[format!("{hello}{text}\n").as_bytes(), data].concat()).expect("it takes it");
+            stream
+        };
+        let read = send("{\"kind\":\"read\",\"offset\":0,\"bytes\":12288}", b"");
+        assert_eq!(told.recv(), Ok(0));
+        let write = send("{\"kind\":\"write\",\"offset\":32768,\"bytes\":8192}", &[7; 8_192]);
+        wait_for(service, 2);
+        drop((read, write));
+        while service.shared.lock().jobs.len() > 1 {
+            std::thread::yield_now();
+        }
+        for place in [8, 9] {
+            let_go.send(true).expect("it waits");
+            assert_eq!(told.recv(), Ok(place), "the write");
+        }
+        let_go.send(true).expect("it waits");
+        while service.uses()[1].tally.requests == 0 {
+            std::thread::yield_now();
+        }
+    });
+    let tally = uses[1].tally;
+    assert_eq!((tally.requests, tally.unanswered, tally.operations), (1, 1, 3));
+}
+
+#[test]
+fn bytes_of_an_operation_that_failed_do_not_count() {
+    let (mut service, _told, let_go) = held(Policy::Edf);
+    let handle = service.handle(None).expect("best effort");
+    [true, false, true].iter().for_each(|&passes| let_go.send(passes).expect("it waits"));
+    handle.ask(Work::Read { offset: 0, bytes: 3 * DIRECT_BLOCK }).expect_err("the second one fails");
+    service.end();
+    let tally = service.uses()[1].tally;
+    assert_eq!((tally.operations, tally.bytes, service.failed()), (3, 2 * DIRECT_BLOCK, 1));
+}
+
+#[test]
+fn what_is_at_the_path_of_the_socket_later_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("socket");
+    let first = DiskServer::bind(&socket).expect("a socket");
+    std::fs::remove_file(&socket).expect("it is there");
+    std::fs::write(&socket, "mine").expect("writable");
+    drop(first);
+    assert_eq!(std::fs::read_to_string(&socket).expect("it stays"), "mine");
+    std::fs::remove_file(&socket).expect("it is there");
+    let first = DiskServer::bind(&socket).expect("a socket");
+    std::fs::remove_file(&socket).expect("it is there");
+    let second = DiskServer::bind(&socket).expect("another one");
+    drop(first);
+    assert!(UnixStream::connect(&socket).is_ok(), "the second one's");
+    drop(second);
+    assert!(!socket.exists());
+}
+
+#[test]
+fn a_peer_that_is_no_service_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("socket");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let answers: [&[u8]; 2] = [b"220 ready\r\n", b""];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for answer in answers {
+                // Closed before what the client says is read: the connection is reset.
+                let (mut stream, _) = listener.accept().expect("it connects");
+                stream.write_all(answer).expect("it takes it");
+                while !answer.is_empty() && stream.read(&mut [0; 100]).is_ok_and(|some| some > 0) {}
+            }
+        });
+        let strange = DiskClient::connect(&socket, None).expect_err("no service");
+        assert!(
+            matches!(&strange, DiskError::BadInput(why) if why.contains("does not speak horolog.disk/1")),
+            "{strange}"
+        );
+        let reset = DiskClient::connect(&socket, None).expect_err("no service");
+        assert!(matches!(&reset, DiskError::Ended), "{reset}");
+    });
 }

@@ -2,7 +2,8 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, Read as _, Write};
+use std::fmt;
+use std::io::{self, BufRead, Read as _, Write};
 
 /// No line is longer.
 const LONGEST_LINE: u64 = 4_096;
@@ -54,14 +55,37 @@ pub(super) struct Reply {
     pub(super) bytes: u64,
 }
 
+/// Why there is no line.
+#[derive(Debug)]
+pub(super) enum NoLine {
+    /// The connection failed.
+    Failed(io::Error),
+    /// What came is none of this protocol.
+    Strange(String),
+}
+
+impl fmt::Display for NoLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoLine::Failed(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                f.write_str("the rest of a line, or its bytes, did not come: send it at once")
+            }
+            NoLine::Failed(error) => write!(f, "{error}"),
+            NoLine::Strange(why) => f.write_str(why),
+        }
+    }
+}
+
 /// The next line; none at the end.
-pub(super) fn read<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<T>, String> {
+pub(super) fn read<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<T>, NoLine> {
     let mut line = Vec::new();
-    from.take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(|error| error.to_string())?;
+    from.take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(NoLine::Failed)?;
     match line.last() {
         None => Ok(None),
-        Some(b'\n') => serde_json::from_slice(&line).map(Some).map_err(|error| error.to_string()),
-        Some(_) => Err(format!("a line is cut off, or longer than {LONGEST_LINE} bytes")),
+        Some(b'\n') => {
+            serde_json::from_slice(&line).map(Some).map_err(|error| NoLine::Strange(error.to_string()))
+        }
+        Some(_) => Err(NoLine::Strange(format!("a line is cut off, or longer than {LONGEST_LINE} bytes"))),
     }
 }
 
