@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The interpreter `HOROLOG_PYTHON`, else `python3`, and its version; or why there is none.
-pub(super) fn named() -> Result<(PathBuf, (u32, u32)), String> {
+pub(crate) fn named() -> Result<(PathBuf, (u32, u32)), String> {
     let named = std::env::var_os("HOROLOG_PYTHON").unwrap_or_else(|| "python3".into());
     let shown = named.display().to_string();
     let (program, version) = asked(Path::new(&named))?;
