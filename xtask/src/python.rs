@@ -184,8 +184,11 @@ fn tested(root: &Path, tools: &Tools, missing: &mut Vec<String>) -> Vec<Outcome>
         return vec![*outcome];
     }
     let tests = root.join("front/python/tests");
+    let mut lean = Command::new("cargo");
+    lean.args(["check", "--locked", "-p", "horolog-python", "--no-default-features"]).current_dir(root);
+    let lean = step::run("Python package: analysis alone builds", &mut lean);
     let name = "Python package: wheel, types, tests";
-    let mut outcomes = vec![pytest(root, name, &tools.tester, &["-rs"], std::slice::from_ref(&tests))];
+    let mut outcomes = vec![lean, pytest(root, name, &tools.tester, &["-rs"], std::slice::from_ref(&tests))];
     for (version, python) in &tools.others {
         let installed = install(python, &wheel);
         outcomes.push(if installed.succeeded {
@@ -216,4 +219,33 @@ fn checked(root: &Path, tools: &Tools, wheel: &Path) -> Result<(), Box<Outcome>>
         passed(step::run("Python package: types", types.env("MYPY_CACHE_DIR", &cache)))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// The crates that the package is built of.
+    fn crates(words: &[&str]) -> BTreeSet<String> {
+        let mut tree = Command::new("cargo");
+        tree.args(["tree", "-p", "horolog-python", "-e", "normal", "--prefix", "none", "--offline"]);
+        let output = tree.args(words).current_dir(step::repository_root()).output().expect("cargo runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+        lines.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn analysis_alone_has_no_run_time_code() {
+        const RUN_TIME: [&str; 4] = ["horolog-sys", "horolog-probe", "horolog-exec", "rustix"];
+        let (whole, alone) = (crates(&[]), crates(&["--no-default-features"]));
+        for name in RUN_TIME {
+            assert!(whole.contains(name), "{name} is not in the package, so its absence says nothing");
+            assert!(!alone.contains(name), "{name}");
+        }
+        for name in ["horolog-analysis", "horolog-sim", "horolog-verify", "horolog-sweep"] {
+            assert!(alone.contains(name), "{name}");
+        }
+    }
 }

@@ -1,18 +1,23 @@
 //! Verifying traces, and the installed command for what needs a process of its own.
 
 use crate::faults::Fault;
+use crate::interruptible;
+#[cfg(feature = "run")]
+use crate::stoppable;
 use crate::systems::{NativeSystem, filled, json};
-use crate::{interruptible, stoppable};
+#[cfg(feature = "run")]
+use horolog_closed_loop::run_installed;
 use horolog_closed_loop::verdict::{Asked, Gate, Question};
 use horolog_closed_loop::{
     Closed, CostSource, MachineChoice, closing_of_verification, counterexample_beside, is_own_trace,
-    is_simulated, prove, run_installed, verify_foreign, verify_trace,
+    is_simulated, prove, verify_foreign, verify_trace,
 };
 use horolog_model::System;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::PathBuf;
 use std::sync::Arc;
+#[cfg(feature = "run")]
 use std::sync::atomic::AtomicBool;
 
 /// What verifying is asked for.
@@ -64,6 +69,7 @@ fn verification(system: &System, words: &Words) -> Result<String, Fault> {
 type Ended<'py> = (i32, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 /// Runs the installed command in a process of its own. Ctrl-C asks it to end, and is raised once it has.
+#[cfg(feature = "run")]
 #[pyfunction]
 fn command<'py>(
     py: Python<'py>,
@@ -75,6 +81,15 @@ fn command<'py>(
     let ended = stoppable(py, &Arc::clone(&stop), move || run_installed(&program, &words, &input, &stop))?;
     let ended = ended.map_err(|error| Fault::from(error).raise(py))?;
     Ok((ended.status, PyBytes::new(py, &ended.output), PyBytes::new(py, &ended.log)))
+}
+
+/// The command is run-time code, which this build has none of.
+#[cfg(not(feature = "run"))]
+#[pyfunction]
+fn command(py: Python<'_>, program: PathBuf, words: Vec<String>, input: String) -> PyResult<Ended<'_>> {
+    let _ = (program, words, input);
+    let text = "this build of the package has no run-time code\n  = help: build it with its default features";
+    Err(Fault::not_allowed(text).raise(py))
 }
 
 /// Adds all of it to the module.

@@ -3,23 +3,37 @@
 //! All events go through one trigger, `python`. While it is disabled a call looks at that and returns. No call here raises what an
 //! unrecorded one would not: a value of another type is recorded as its text.
 
+#[cfg(feature = "run")]
+mod bridge;
+
 use crate::faults::Fault;
-use horolog_probe::{DynamicEvent, MAX_ARGUMENTS, Type, Value, emit_dynamic};
+use bridge::{emit, is_wanted, start};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+#[cfg(feature = "run")]
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// The most different events of a program; a name that is made anew each time would fill its memory.
-const MOST_EVENTS: usize = 4_000;
+/// Without run-time code nothing is ever recorded.
+#[cfg(not(feature = "run"))]
+mod bridge {
+    use super::Argument;
+    use pyo3::prelude::*;
+    use pyo3::types::PyString;
 
-/// Whether the trigger is enabled.
-fn is_wanted() -> bool {
-    emit_dynamic!("python")
+    pub(super) fn is_wanted() -> bool {
+        false
+    }
+
+    pub(super) fn start() {}
+
+    pub(super) fn emit(_: &Bound<'_, PyString>, _: &str, _: &[Argument<'_>]) {}
 }
 
+/// The most arguments of an event.
+const MOST_ARGUMENTS: usize = 10;
+
 /// One argument as Python gave it.
+#[cfg_attr(not(feature = "run"), expect(dead_code, reason = "nothing reads it"))]
 struct Argument<'py> {
     name: Bound<'py, PyString>,
     unit: Option<Bound<'py, PyString>>,
@@ -27,6 +41,7 @@ struct Argument<'py> {
 }
 
 /// A value of an argument.
+#[cfg_attr(not(feature = "run"), expect(dead_code, reason = "nothing reads it"))]
 enum Given<'py> {
     Bool(bool),
     Signed(i64),
@@ -80,95 +95,19 @@ impl<'py> Given<'py> {
         let shown = value.repr().map(|text| text.to_string_lossy().into_owned());
         Given::Shown(shown.unwrap_or_else(|_| "?".to_owned()))
     }
-
-    fn r#type(&self) -> Type {
-        match self {
-            Given::Bool(_) => Type::Bool,
-            Given::Signed(_) => Type::Signed,
-            Given::Unsigned(_) => Type::Unsigned,
-            Given::Float(_) => Type::Float,
-            Given::Text(_) | Given::Shown(_) => Type::Text,
-        }
-    }
 }
 
 /// The UTF-8 of a text; what is not valid is replaced.
+#[cfg(feature = "run")]
 fn text<'a>(value: &'a Bound<'_, PyString>) -> Cow<'a, str> {
     value.to_str().map_or_else(|_| value.to_string_lossy(), Cow::Borrowed)
-}
-
-/// The events met so far, by their names and arguments; other units or types make another one.
-#[derive(Default)]
-struct Known {
-    events: HashMap<Box<[u8]>, &'static DynamicEvent>,
-    key: Vec<u8>,
-}
-
-static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
-
-impl Known {
-    /// The interpreter's lock is held from before to after, so that no `fork` meets it.
-    fn event(&mut self, name: &str, suffix: &str, arguments: &[Argument<'_>]) -> &'static DynamicEvent {
-        self.key.clear();
-        self.key.extend_from_slice(name.as_bytes());
-        self.key.extend_from_slice(suffix.as_bytes());
-        for one in arguments {
-            self.key.extend_from_slice(&[0xff, one.value.r#type() as u8]);
-            self.key.extend_from_slice(text(&one.name).as_bytes());
-            if let Some(unit) = &one.unit {
-                self.key.push(0xff);
-                self.key.extend_from_slice(text(unit).as_bytes());
-            }
-        }
-        if let Some(event) = self.events.get(self.key.as_slice()) {
-            return event;
-        }
-        if self.events.len() >= MOST_EVENTS {
-            static REST: LazyLock<&DynamicEvent> =
-                LazyLock::new(|| DynamicEvent::new("python/too-many-names", &[]));
-            return &REST;
-        }
-        let texts: Vec<(Cow<'_, str>, Cow<'_, str>, Type)> = arguments
-            .iter()
-            .map(|one| {
-                (text(&one.name), one.unit.as_ref().map_or(Cow::Borrowed(""), text), one.value.r#type())
-            })
-            .collect();
-        let fields: Vec<(&str, &str, Type)> =
-            texts.iter().map(|(name, unit, r#type)| (&**name, &**unit, *r#type)).collect();
-        let event = DynamicEvent::new(&format!("{name}{suffix}"), &fields);
-        self.events.insert(self.key.clone().into_boxed_slice(), event);
-        event
-    }
-}
-
-fn emit(name: &Bound<'_, PyString>, suffix: &str, arguments: &[Argument<'_>]) {
-    let arguments = &arguments[..arguments.len().min(MAX_ARGUMENTS)];
-    let texts: [Cow<'_, str>; MAX_ARGUMENTS] =
-        std::array::from_fn(|place| match arguments.get(place).map(|one| &one.value) {
-            Some(Given::Text(value)) => text(value),
-            Some(Given::Shown(value)) => Cow::Borrowed(value.as_str()),
-            _ => Cow::Borrowed(""),
-        });
-    let mut values = [Value::Bool(false); MAX_ARGUMENTS];
-    for ((value, one), text) in values.iter_mut().zip(arguments).zip(&texts) {
-        *value = match &one.value {
-            Given::Bool(given) => Value::Bool(*given),
-            Given::Signed(given) => Value::Signed(*given),
-            Given::Unsigned(given) => Value::Unsigned(*given),
-            Given::Float(given) => Value::Float(*given),
-            Given::Text(_) | Given::Shown(_) => Value::Text(text),
-        };
-    }
-    let event = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).event(&text(name), suffix, arguments);
-    emit_dynamic!("python", event, &values[..event.arguments()]);
 }
 
 fn given<'py>(arguments: Option<&Bound<'py, PyDict>>) -> Vec<Argument<'py>> {
     let Some(arguments) = arguments else { return Vec::new() };
     let named =
         arguments.iter().filter_map(|(name, value)| Some((name.cast_into::<PyString>().ok()?, value)));
-    named.take(MAX_ARGUMENTS).map(|(name, value)| Argument::of(name, value)).collect()
+    named.take(MOST_ARGUMENTS).map(|(name, value)| Argument::of(name, value)).collect()
 }
 
 /// The name of an event.
@@ -268,10 +207,7 @@ impl Span {
 
 /// Adds all of it to the module, and starts what the environment asks for.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    if let Err(error) = horolog_probe::start() {
-        // A program whose tracing cannot start runs all the same.
-        eprintln!("horolog: not traced: {error}");
-    }
+    start();
     module.add_class::<Span>()?;
     module.add_function(wrap_pyfunction!(event, module)?)?;
     module.add_function(wrap_pyfunction!(counter, module)?)?;

@@ -26,6 +26,12 @@ impl Fault {
         Fault::of("bad-input", 2, &text.to_string())
     }
 
+    /// What this build has not.
+    #[cfg(not(feature = "run"))]
+    pub(crate) fn not_allowed(text: &str) -> Fault {
+        Fault::of("not-allowed", 3, text)
+    }
+
     fn of(kind: &'static str, status: u8, text: &str) -> Fault {
         let text = text.trim_end();
         let text = text.strip_prefix("error: ").unwrap_or(text);

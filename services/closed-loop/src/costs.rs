@@ -1,10 +1,12 @@
 //! The machine's costs: what the file says, then what a profile says, then what is measured now, cost by cost.
 
 use crate::LoopError;
-use crate::machine::{
-    MachineChoice, MachineMeasured, ProfileInUse, ProfilePlaces, find_profile, measure_machine,
-};
-use horolog_measure::machine::{CostName, MachineKey, MachineProfile, ProfileCost, RoundOptions};
+use crate::machine::{MachineChoice, ProfileInUse, ProfilePlaces, find_profile};
+#[cfg(feature = "run")]
+use crate::machine::{MachineMeasured, measure_machine};
+#[cfg(feature = "run")]
+use horolog_measure::machine::RoundOptions;
+use horolog_measure::machine::{CostName, MachineKey, MachineProfile, ProfileCost};
 use horolog_model::{Cpus, PlatformCosts, System};
 use horolog_time::Span;
 use serde::Serialize;
@@ -151,6 +153,7 @@ fn given(system: &System, name: CostName) -> Option<Span> {
 /// # Errors
 /// Where a profile cannot be read, a named one lacks a CPU of the system, the costs are to be measured of a file that names no
 /// processor of this machine or without the right for SCHED_FIFO, or the measuring was stopped ([`LoopError::is_stopped`]).
+#[cfg(feature = "run")]
 pub fn with_costs(
     system: &System,
     request: &CostRequest<'_>,
@@ -162,8 +165,24 @@ pub fn with_costs(
     resolve_costs(system, request, &places, &here, measure_now)
 }
 
+/// The same where nothing knows this machine: a profile counts where the caller names it.
+///
+/// # Errors
+/// Where the profile cannot be read or lacks a CPU of the system, or the costs are to be measured of a file that names no processor.
+#[cfg(not(feature = "run"))]
+pub fn with_costs(
+    system: &System,
+    request: &CostRequest<'_>,
+    _progress: &mut dyn FnMut(&str),
+) -> Result<(System, CostSource), LoopError> {
+    let here = MachineKey::of_values(["unknown"; 5].map(str::to_owned));
+    let measure_now = &mut |_: &[u32]| Ok(Now::Unknown("this build has no run-time code".to_owned()));
+    resolve_costs(system, request, &ProfilePlaces::default(), &here, measure_now)
+}
+
 /// The costs of this minute.
 enum Now {
+    #[cfg_attr(not(feature = "run"), expect(dead_code, reason = "nothing is measured without it"))]
     Costs(Box<MachineProfile>, Vec<String>),
     Unknown(String),
 }
@@ -266,6 +285,7 @@ fn costs_of<'a>(
 }
 
 /// Measures now. Costs under normal scheduling hold other threads' time, so without SCHED_FIFO they are unknown.
+#[cfg(feature = "run")]
 fn measure_now(
     cpus: &[u32],
     stop: Option<&AtomicBool>,

@@ -1,9 +1,13 @@
 //! Why a step could not be carried out.
 
 use horolog_model::ModelError;
+#[cfg(feature = "run")]
 use horolog_sys::UNWRITABLE;
 use std::fmt;
 use std::path::Path;
+
+#[cfg(not(feature = "run"))]
+const UNWRITABLE: &str = "its folder must be there, let you write, and have room; or give another path";
 
 /// Why a step of the loop could not be carried out; opaque, with predicates.
 #[derive(Debug)]
@@ -53,6 +57,7 @@ impl LoopError {
         self.fault.as_deref()
     }
 
+    #[cfg(feature = "run")]
     pub(crate) fn stopped(message: impl fmt::Display) -> LoopError {
         LoopError { kind: Kind::Stopped, message: message.to_string(), fault: None }
     }
@@ -74,6 +79,7 @@ impl fmt::Display for LoopError {
 
 impl std::error::Error for LoopError {}
 
+#[cfg(feature = "run")]
 impl From<horolog_exec::ExecError> for LoopError {
     fn from(error: horolog_exec::ExecError) -> LoopError {
         let kind = if error.is_bad_input() {
@@ -90,6 +96,7 @@ impl From<horolog_exec::ExecError> for LoopError {
     }
 }
 
+#[cfg(feature = "run")]
 impl From<horolog_sys::Error> for LoopError {
     fn from(error: horolog_sys::Error) -> LoopError {
         let kind = if error.is_bad_input() { Kind::BadInput } else { Kind::NotPermitted };

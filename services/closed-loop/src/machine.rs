@@ -1,9 +1,13 @@
 //! Which machine profile counts, and where it lies.
 
 use crate::LoopError;
+#[cfg(feature = "run")]
 use horolog_measure::costs::MachineSource;
-use horolog_measure::machine::{MachineKey, MachineProfile, Measured, RoundOptions, measure, read};
+use horolog_measure::machine::{MachineKey, MachineProfile, read};
+#[cfg(feature = "run")]
+use horolog_measure::machine::{Measured, RoundOptions, measure};
 use std::path::{Path, PathBuf};
+#[cfg(feature = "run")]
 use std::sync::atomic::AtomicBool;
 
 /// The profile of all users of a machine, below that of the user.
@@ -67,6 +71,7 @@ pub(crate) struct ProfileInUse {
 }
 
 /// The result of measuring a machine.
+#[cfg(feature = "run")]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MachineMeasured {
     /// Its profile, and what could not be watched meanwhile.
@@ -79,6 +84,7 @@ pub enum MachineMeasured {
 ///
 /// # Errors
 /// Where SCHED_FIFO is not allowed, a CPU is not there, or the flag was set ([`LoopError::is_stopped`]).
+#[cfg(feature = "run")]
 pub fn measure_machine(
     options: &RoundOptions,
     stop: &AtomicBool,

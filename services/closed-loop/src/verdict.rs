@@ -16,6 +16,7 @@ use horolog_verify::Verification;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
+#[cfg(feature = "run")]
 pub(crate) use words::first_line;
 
 /// What one question is answered with.

@@ -1,6 +1,5 @@
 //! What tells one machine from another, as far as its costs go.
 
-use crate::doctor;
 use serde::Serialize;
 
 /// What a machine's costs depend on. A profile with another key is another machine's.
@@ -23,9 +22,10 @@ impl MachineKey {
     pub const NAMES: [&str; 5] = ["processor", "kernel", "command_line", "hypervisor", "governor"];
 
     /// That of the running machine. What it does not tell is `unknown`.
+    #[cfg(feature = "run")]
     #[must_use]
     pub fn of_this_machine() -> MachineKey {
-        doctor::machine_key()
+        crate::doctor::machine_key()
     }
 
     /// The values in the order of [`MachineKey::NAMES`].
@@ -76,6 +76,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "run")]
     #[test]
     fn this_machine_is_itself() {
         let key = MachineKey::of_this_machine();

@@ -1,16 +1,18 @@
 //! A machine's profile: the costs of a processor, its kernel and its hypervisor, found once and kept.
 //!
-//! [`measure`] finds the costs in interleaved rounds, [`MachineProfile::to_toml`] and [`read`] write and read the file, and
+//! `measure` finds the costs in interleaved rounds, [`MachineProfile::to_toml`] and [`read`] write and read the file, and
 //! [`MachineKey`] tells whether a file is of this machine. `docs/concepts/measured-costs.md` has the reasons.
 
 mod file;
 mod key;
 mod quantile;
+#[cfg(feature = "run")]
 mod rounds;
 
 pub use file::read;
 pub use key::MachineKey;
 pub use quantile::Quantile;
+#[cfg(feature = "run")]
 pub use rounds::{Measured, Probe, RoundOptions, Source, Stretch, measure};
 
 use horolog_time::Span;

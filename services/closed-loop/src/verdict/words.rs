@@ -559,8 +559,9 @@ fn not_allowed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
         Some(_) => format!("{proof}{simulated}, not run"),
         None => "not run".to_owned(),
     };
-    let reason = horolog_sys::rights::in_lines(reason);
-    let first = first_line(&reason);
+    #[cfg(feature = "run")]
+    let reason = &horolog_sys::rights::in_lines(reason);
+    let first = first_line(reason);
     let help = reason.lines().nth(1).map(|line| line.trim().trim_start_matches("= help: ").to_owned());
     let help = help.unwrap_or_else(|| {
         let alone = if evidence.proof.is_some() { "; `--gate proof` asks for the proof alone" } else { "" };
