@@ -17,6 +17,7 @@ command_of() {
         rates) echo "python3 bench/tracers/rates.py" ;;
         first-command) echo "bench/first-command.sh" ;;
         study) echo "bench/study.sh" ;;
+        sweeps) echo "bench/sweeps.sh" ;;
         *) echo "cargo bench --bench $1" ;;
     esac
 }
@@ -30,6 +31,7 @@ output_of() {
         rates) python3 bench/tracers/rates.py 10 "$horolog" ;;
         first-command) bench/first-command.sh ;;
         study) bench/study.sh ;;
+        sweeps) bench/sweeps.sh ;;
         *) (cd bench && cargo bench --quiet --bench "$1") ;;
     esac
 }
