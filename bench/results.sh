@@ -19,6 +19,7 @@ command_of() {
         study) echo "bench/study.sh" ;;
         python) echo "bench/python.sh" ;;
         peers-*) echo "bench/peers/run.sh ${1#peers-}" ;;
+        sweeps) echo "bench/sweeps.sh" ;;
         *) echo "cargo bench --bench $1" ;;
     esac
 }
@@ -34,6 +35,7 @@ output_of() {
         study) bench/study.sh ;;
         python) bench/python.sh ;;
         peers-*) bench/peers/run.sh "${1#peers-}" ;;
+        sweeps) bench/sweeps.sh ;;
         *) (cd bench && cargo bench --quiet --bench "$1") ;;
     esac
 }

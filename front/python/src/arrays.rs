@@ -101,10 +101,11 @@ fn utilisations<'py>(
     let drawn = interruptible(py, move || {
         let mut random = Random::new(seed);
         let mut shares = vec![0.0; length];
-        let rows = shares.chunks_mut(tasks).enumerate();
+        let rows = shares.chunks_mut(tasks);
         match &bounds {
             Some((lower, upper)) if lower.len() != tasks => {
-                for ((row, shares), (lower, upper)) in rows.zip(lower.chunks(tasks).zip(upper.chunks(tasks)))
+                for ((row, shares), (lower, upper)) in
+                    rows.enumerate().zip(lower.chunks(tasks).zip(upper.chunks(tasks)))
                 {
                     let vectors = Vectors::bounded(method, utilisation, lower, upper);
                     vectors.map_err(|flaw| format!("{flaw} (vector {row})"))?.draw(&mut random, shares);
@@ -115,7 +116,7 @@ fn utilisations<'py>(
                     Some((lower, upper)) => Vectors::bounded(method, utilisation, lower, upper),
                     None => Vectors::new(method, tasks, utilisation),
                 }?;
-                rows.for_each(|(_, shares)| vectors.draw(&mut random, shares));
+                rows.for_each(|shares| vectors.draw(&mut random, shares));
             }
         }
         Ok(shares.iter().flat_map(|share| share.to_ne_bytes()).collect::<Vec<u8>>())
