@@ -123,6 +123,12 @@ impl Error {
         self.errno() == Some(libc::EBUSY)
     }
 
+    /// Whether the kernel says that what was asked for is nothing that this file or device can do.
+    #[must_use]
+    pub fn is_no_operation(&self) -> bool {
+        self.errno() == Some(libc::EOPNOTSUPP)
+    }
+
     /// Whether a privilege or a facility of the machine is missing (exit status 3 of the command).
     #[must_use]
     pub fn is_not_permitted(&self) -> bool {

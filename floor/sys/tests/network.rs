@@ -16,7 +16,9 @@ use horolog_sys::network::{
 };
 use horolog_sys::thread_facts::{Scheduling, of_thread};
 use horolog_time::Span;
-use roles::{die, guardian_options, scenario, start_run, wait_for_guardian};
+use roles::{
+    die, guardian_options, journal_of_an_ended_run, restore_soon, scenario, start_run, wait_for_guardian,
+};
 use std::fs;
 use std::path::Path;
 use std::process::Child;
@@ -187,6 +189,46 @@ fn what_a_killed_guardian_leaves_is_restored_from_the_journal() {
     assert_eq!(left_over_in(&folder.path().join("journals")).unwrap(), []);
 
     assert_nothing_left(folder.path(), std::process::id(), "after restoring");
+}
+
+/// Run and guardian are gone, and who restores is in another namespace, where `/sys` shows other devices.
+#[test]
+fn a_setting_of_a_device_is_put_back_from_another_namespace() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut networks = guardian(folder.path());
+    let lab = match Lab::build(&mut networks, options(), &mut |_| {}) {
+        Ok(lab) => lab,
+        Err(error) => return println!("SKIPPED: {error}"),
+    };
+    let place = tempfile::tempdir().unwrap();
+    let mut guardian = guardian(place.path());
+    let device = lab.receiving_device();
+    lab.at_receiver(|| guardian.write_device(device, "threaded", "1")).unwrap();
+    assert!(guardian.write_device(device, "threaded", "1").unwrap_err().is_bad_input(), "none is here");
+    let threads = || threads_of(device).len();
+    assert_eq!(threads(), 1);
+    let text = fs::read_to_string(guardian.journal_path()).unwrap();
+    let entry = text.split_once('\n').unwrap().1.to_owned();
+    let words: Vec<&str> = entry.trim_end().split(' ').collect();
+    let ["device", namespace, index, file, value] = words[..] else { panic!("{entry}") };
+    let elsewhere = tempfile::tempdir().unwrap();
+    let restored = |entry: String| restore_soon(&journal_of_an_ended_run(elsewhere.path(), &entry));
+    // One beside it is another namespace or another device.
+    for (of, at) in [(1, namespace), (2, index)] {
+        for other in [at.parse::<u64>().unwrap() + 1_000, at.parse::<u64>().unwrap() - 1] {
+            let mut words = ["device", namespace, index, file, value].map(str::to_owned);
+            words[of] = other.to_string();
+            let found = restored(words.join(" ") + "\n");
+            assert_eq!((found.files, found.failures.len(), threads()), (0, 0, 1), "{words:?}: {found}");
+        }
+    }
+    assert_eq!(restored(entry.clone()).files, 1);
+    roles::until(|| threads() == 0);
+    assert_eq!(threads(), 0);
+    assert_eq!(restored(entry).already, 1);
+    let last = guardian.finish().unwrap();
+    assert!(last.failures.is_empty() && last.already == 1, "{last}");
+    networks.finish().unwrap();
 }
 
 #[test]

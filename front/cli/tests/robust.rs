@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Done, HOROLOG, done, folder, horolog, inside};
+use common::{Done, HOROLOG, done, folder, horolog, inside, real_time};
 use std::fs::{self, OpenOptions};
 use std::process::{Command, Stdio};
 
@@ -60,6 +60,22 @@ fn a_full_disk_is_told() {
     assert!(ended.status != Some(0) && ended.err.contains("No space left on device"), "{ended:?}");
     let ended = done(["analyze", QUICK_START, "--certificate", "/dev/full"]);
     assert!(ended.status == Some(2) && ended.err.contains("/dev/full"), "{ended:?}");
+}
+
+/// The kernel sends a signal that ends programs, where they do not ask for the error.
+#[test]
+fn a_file_size_limit_is_a_failed_write() {
+    let (place, _) = folder("");
+    let limited = |blocks: u32, words: &str| {
+        let script =
+            format!("ulimit -S -f {blocks}; exec {HOROLOG} {words} --trace {}", inside(&place, "t.hrt"));
+        Done::of(Command::new("sh").args(["-c", &script]))
+    };
+    let ended = limited(8, &format!("simulate {QUICK_START} --for 60s"));
+    assert!(ended.status.is_some() && ended.no_panic().err.contains("File too large"), "{ended:?}");
+    let Some(_alone) = real_time() else { return };
+    let ended = limited(8, &format!("run {QUICK_START} --for 2s"));
+    assert!(ended.status.is_some() && ended.no_panic().err.contains("File too large"), "{ended:?}");
 }
 
 #[test]

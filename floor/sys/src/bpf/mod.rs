@@ -293,7 +293,7 @@ impl Program {
     /// `EBUSY` where the device has such a program already.
     pub fn attach_xdp(&self, device: &str) -> Result<(XdpMode, Link), Error> {
         match self.attach_in(device, XdpMode::Driver) {
-            Err(error) if matches!(error.errno(), Some(libc::EOPNOTSUPP | libc::EINVAL)) => {
+            Err(error) if matches!(error.errno(), Some(libc::EOPNOTSUPP | libc::EINVAL | libc::ERANGE)) => {
                 self.attach_in(device, XdpMode::Generic).map(|link| (XdpMode::Generic, link))
             }
             attached => attached.map(|link| (XdpMode::Driver, link)),
@@ -352,7 +352,7 @@ pub struct Link {
 }
 
 /// The number of a device of the calling thread's namespace.
-fn interface_index(device: &str) -> Result<u32, Error> {
+pub fn interface_index(device: &str) -> Result<u32, Error> {
     let name = std::ffi::CString::new(device).map_err(|_| {
         Error::bad_input(
             "a network device",

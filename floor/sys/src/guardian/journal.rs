@@ -69,6 +69,8 @@ pub(super) enum Entry {
     Link { namespace: PathBuf, name: String },
     /// Write `value` into `path` as it is inside a network namespace.
     WriteInside { namespace: PathBuf, path: PathBuf, value: Vec<u8> },
+    /// Write `value` into this file of the network device with this number, in the network namespace with this number.
+    WriteDevice { namespace: u64, device: u32, file: String, value: Vec<u8> },
     /// End the recording of the kernel by this instance of tracefs.
     Instance { mark: Mark },
     /// Remove the folder `path` with all that is in it; its last name is a mark.
@@ -304,6 +306,9 @@ fn encode(entry: &Entry) -> String {
         Entry::WriteInside { namespace, path, value } => {
             format!("inside {} {} {}", escape_path(namespace), escape_path(path), escape(value))
         }
+        Entry::WriteDevice { namespace, device, file, value } => {
+            format!("device {namespace} {device} {} {}", escape(file.as_bytes()), escape(value))
+        }
         Entry::Instance { mark } => format!("instance {mark}"),
         Entry::RemoveFolder { path } => format!("folder {}", escape_path(path)),
         Entry::EndMarked { mark } => format!("marked {mark}"),
@@ -382,6 +387,12 @@ fn parse_entry(line: &str) -> Option<Entry> {
         ["inside", namespace, path, value] => Some(Entry::WriteInside {
             namespace: unescape_path(namespace)?,
             path: unescape_path(path)?,
+            value: unescape(value)?,
+        }),
+        ["device", namespace, device, file, value] => Some(Entry::WriteDevice {
+            namespace: namespace.parse().ok()?,
+            device: device.parse().ok()?,
+            file: String::from_utf8(unescape(file)?).ok()?,
             value: unescape(value)?,
         }),
         ["instance", mark] => Some(Entry::Instance { mark: Mark::parse(mark)? }),

@@ -285,6 +285,25 @@ impl Guardian {
         sysfs::write(namespace, path, value.as_bytes())
     }
 
+    /// Writes `value` into a file of a network device of the calling thread's namespace, whichever one `/sys` shows; its present contents
+    /// undo the change when written back. The device and its namespace are known by the kernel's numbers, so that the change is undone from
+    /// anywhere.
+    ///
+    /// # Errors
+    /// As [`Guardian::write_file`], and where there is no such device.
+    pub fn write_device(&mut self, device: &str, file: &str, value: &str) -> Result<(), Error> {
+        let (own, path) = (Path::new(namespace::OWN), sysfs::file_of(device, file));
+        let (namespace, number) = (namespace::number()?, crate::bpf::interface_index(device)?);
+        let old = sysfs::read(own, &path)?.into_bytes();
+        self.journal.append(&Entry::WriteDevice {
+            namespace,
+            device: number,
+            file: file.to_owned(),
+            value: old,
+        })?;
+        sysfs::write(own, &path, value.as_bytes())
+    }
+
     /// Moves the watchdog's deadline to `at_ns` of `CLOCK_MONOTONIC`; `None`: never.
     pub fn set_deadline(&self, at_ns: Option<u64>) {
         self.order(|orders| orders.deadline_ns = at_ns.unwrap_or(u64::MAX));

@@ -137,6 +137,10 @@ fn undo_all(contents: &Contents) -> Restored {
             Entry::WriteInside { namespace, path, value } => {
                 restored.count(&write_inside(namespace, path, value), |restored| &mut restored.files);
             }
+            Entry::WriteDevice { namespace, device, file, value } => {
+                restored
+                    .count(&write_device(*namespace, *device, file, value), |restored| &mut restored.files);
+            }
             Entry::RemoveDirectory { path } => {
                 restored.count(&remove_directory(path), |restored| &mut restored.directories);
             }
@@ -216,6 +220,15 @@ fn write_inside(namespace: &Path, path: &Path, value: &[u8]) -> Result<bool, Str
         Ok(()) => Ok(true),
         Err(error) if error.errno() == Some(libc::ENOENT) => Ok(false),
         Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A device is found by its number, whatever its name is now.
+fn write_device(namespace: u64, device: u32, file: &str, value: &[u8]) -> Result<bool, String> {
+    let Some(namespace) = namespace::find(namespace) else { return Ok(false) };
+    match sysfs::name_of(&namespace, device).map_err(|error| error.to_string())? {
+        Some(name) => write_inside(&namespace, &sysfs::file_of(&name, file), value),
+        None => Ok(false),
     }
 }
 

@@ -9,6 +9,7 @@ mod interface;
 mod lab;
 pub(crate) mod namespace;
 mod napi;
+pub mod netdev;
 pub(crate) mod netlink;
 mod socket;
 pub(crate) mod sysfs;

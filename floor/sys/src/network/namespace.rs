@@ -1,12 +1,14 @@
 //! Network namespaces that have a file as their name.
 
 use crate::Error;
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 const REMEDY: &str =
     "run as root (CAP_SYS_ADMIN and CAP_NET_ADMIN), outside a container that forbids namespaces";
@@ -102,6 +104,44 @@ pub(crate) fn inside_with_sysfs<T: Send>(
     })
 }
 
+/// The calling thread's own namespace.
+pub(crate) const OWN: &str = "/proc/thread-self/ns/net";
+
+/// The number of the calling thread's namespace, which no other one gets before the machine starts anew (Linux 5.14).
+pub(crate) fn number() -> Result<u64, Error> {
+    // Of asm-generic/socket.h; libc does not have it for all machines.
+    const SO_NETNS_COOKIE: libc::c_int = 71;
+    let what = "getsockopt(SO_NETNS_COOKIE)";
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))
+        .map_err(|error| Error::io("socket(AF_INET, SOCK_DGRAM)", &error, ""))?;
+    let (mut number, mut length) = (0_u64, size_of::<u64>() as libc::socklen_t);
+    // SAFETY: `number` is writable for the `length` bytes that the call is given.
+    let status = unsafe {
+        let to = (&raw mut number).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_NETNS_COOKIE, to, &raw mut length)
+    };
+    if status == 0 { Ok(number) } else { Err(Error::last_os(what, "needs Linux 5.14 or newer")) }
+}
+
+/// The file of the namespace with this number: this thread's own, one that a process is in, or one that is mounted here. `None` where there
+/// is none (any more).
+pub(crate) fn find(wanted: u64) -> Option<PathBuf> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let of_processes = processes
+        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.parse::<u32>().is_ok()))
+        .map(|entry| entry.path().join("ns/net"));
+    let mounts = fs::read_to_string("/proc/thread-self/mountinfo").unwrap_or_default();
+    let mounted = mounts.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        words.get(3)?.starts_with("net:[").then(|| words.get(4).map(PathBuf::from))?
+    });
+    let mut seen = BTreeSet::new();
+    [PathBuf::from(OWN)].into_iter().chain(mounted).chain(of_processes).find(|path| {
+        fs::metadata(path).is_ok_and(|found| seen.insert(found.ino()))
+            && inside(path, number).is_ok_and(|number| number == wanted)
+    })
+}
+
 fn on_thread<T: Send>(body: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
@@ -151,6 +191,22 @@ mod tests {
         assert!(remove(&path).expect("removes"));
         assert!(!remove(&path).expect("nothing is left to remove"));
         assert!(inside(&path, || Ok(())).is_err());
+    }
+
+    #[test]
+    fn a_namespace_is_found_by_its_number_as_long_as_it_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("n");
+        let made = create(&path).and_then(|()| inside(&path, number));
+        let Ok(other) = made else {
+            println!("SKIPPED: {made:?}");
+            return;
+        };
+        let own = number().expect("as in the other one");
+        assert_ne!(own, other);
+        assert_eq!((find(own), find(other)), (Some(PathBuf::from(OWN)), Some(path.clone())));
+        assert!(remove(&path).expect("removes"));
+        assert_eq!(find(other), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::failure::{Done, Failure, Verdict};
 use crate::network_arguments::{Mechanism, NetworkArguments, NetworkVerb};
 use crate::output;
 use crate::progress;
-use horolog_netr::{NapiThreads, Options, QueueCounters, Receiver, Reserve, Unreserved};
+use horolog_netr::{NapiThreads, Options, QueueCounters, Receiver, Reserve, Unreserved, wrong_checksums};
 use horolog_reserve::network::{ByteAmount, Flow};
 use horolog_sys::Error;
 use horolog_sys::bpf::XdpMode;
@@ -63,13 +63,15 @@ pub(crate) fn run(verb: &NetworkVerb) -> Done {
 fn run_command(words: &NetworkArguments, command: &[OsString]) -> Done {
     let signals = last_interrupt().map_err(Failure::not_permitted)?;
     let options = options(words)?;
+    let held = start_held(command)?;
+    let set_up = set_up(words.mechanism, &options)?;
+    // Last, so that a file of before is kept where nothing runs.
     let mut file = match &words.counters {
         Some(path) => Some(File::create(path).map_err(|error| Failure::file("write", path, &error))?),
         None => None,
     };
-    let held = start_held(command)?;
-    let set_up = set_up(words.mechanism, &options)?;
-    let begin = Instant::now();
+    let (begin, wrong_before) = (Instant::now(), wrong_checksums());
+    let mut unwritten = None;
     say_what_is_set_up(&set_up, &options)?;
     let mut running = let_go(held, command)?;
     let mut next = words.every.map(|every| begin + Duration::from_nanos(every.as_ns()));
@@ -77,7 +79,9 @@ fn run_command(words: &NetworkArguments, command: &[OsString]) -> Done {
         if let (Some(at), Some(every), Some(file)) = (next, words.every, &mut file)
             && Instant::now() >= at
         {
-            write_report(file, words, &report(&set_up, &options, begin, false)?)?;
+            // The command goes on without.
+            let written = write_report(file, words, &report(&set_up, &options, begin, false)?);
+            unwritten = unwritten.take().or(written.err());
             // One that is late is not made up for.
             next = Some(Instant::now().max(at + Duration::from_nanos(every.as_ns())));
         }
@@ -86,14 +90,33 @@ fn run_command(words: &NetworkArguments, command: &[OsString]) -> Done {
     running.leave();
     let last = report(&set_up, &options, begin, true)?;
     if let Some(file) = &mut file {
-        write_report(file, words, &last)?;
+        unwritten = unwritten.take().or(write_report(file, words, &last).err());
     }
     progress::say(table(&last));
+    warn_of_checksums(&set_up, wrong_checksums().saturating_sub(wrong_before));
     if let SetUp::Napi(_, guardian, _) = set_up {
         let restored = guardian.finish().map_err(|error| failed(&error))?;
         restored.failures.iter().for_each(|line| progress::say(format_args!("not put back: {line}")));
     }
-    Ok(Verdict::Refused(shell_status(status)))
+    match (unwritten, shell_status(status)) {
+        (Some(failure), 0) => Err(failure),
+        (Some(failure), status) => {
+            failure.report();
+            Ok(Verdict::Refused(status))
+        }
+        (None, status) => Ok(Verdict::Refused(status)),
+    }
+}
+
+fn warn_of_checksums(set_up: &SetUp, wrong: u64) {
+    if wrong > 0 && matches!(set_up, SetUp::Early(_)) {
+        progress::say(format_args!(
+            "warning: meanwhile {} of this network namespace {} thrown away for a wrong checksum, which `delivered` does not show: \
+             where the device is one of a virtual pair, have the other end fill them in (`ethtool -K OTHER-END tx off`)",
+            output::count(wrong, "packet"),
+            if wrong == 1 { "was" } else { "were" }
+        ));
+    }
 }
 
 fn failed(error: &Error) -> Failure {
@@ -145,8 +168,12 @@ fn set_up(mechanism: Mechanism, options: &Options) -> Result<SetUp, Failure> {
     };
     let mut guardian = Guardian::start(&GuardianOptions::default()).map_err(|error| failed(&error))?;
     let class = options.reserves.first().map_or(Class::Normal, |reserve| reserve.class);
-    let threads = NapiThreads::set_up(&mut guardian, &options.device, class)
-        .map_err(|error| Failure::not_permitted(format_args!("{why}; and {error}")))?;
+    let threads = NapiThreads::set_up(&mut guardian, &options.device, class).map_err(|error| match error
+        .is_bad_input()
+    {
+        true => failed(&error),
+        false => Failure::not_permitted(format_args!("{why}; and {error}")),
+    })?;
     Ok(SetUp::Napi(threads, guardian, why))
 }
 
@@ -190,13 +217,13 @@ fn report<'a>(
             (mechanism, lacks, of_queues(receiver, options).map_err(|error| failed(&error))?)
         }
         SetUp::Napi(threads, _, why) => {
-            let classes = threads.classes().map_err(|error| failed(&error))?;
+            let now = |class: Option<Class>| class.map_or_else(|| "gone".to_owned(), in_words);
             let device = QueueReport {
                 queue: "device",
                 ports: Vec::new(),
                 amount: None,
                 buffer: None,
-                scheduling: classes.iter().map(|class| in_words(*class)).collect(),
+                scheduling: threads.classes().into_iter().map(now).collect(),
                 threads: threads.threads().to_vec(),
                 counters: None,
             };
