@@ -6,6 +6,9 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// So many bytes of a value, and of what follows it in its line, are shown.
+const MOST_SHOWN: usize = 1_000;
+
 /// At most so many messages are rendered; the rest is counted.
 pub(crate) const RENDERED: usize = 40;
 
@@ -289,6 +292,8 @@ impl Diagnostics {
         let last = marks.iter().map(|(range, ..)| range.end).max().unwrap_or(0);
         let (first_line, start) = lines.line_of(first);
         let end = content[last..].find('\n').map_or(content.len(), |at| last + at + 1);
+        // What follows in a line without end tells nobody anything, and takes the renderer long.
+        let end = end.min(floor_char_boundary(content, last.saturating_add(MOST_SHOWN)));
         let mut snippet = Snippet::source(&content[start..end]).path(&text.name).line_start(first_line);
         for (range, kind, label) in marks {
             let mark = kind.span(range.start - start..range.end - start);
@@ -302,7 +307,7 @@ impl Diagnostics {
 /// a caret can stand under it.
 fn visible(text: &str, range: &Range<usize>) -> Range<usize> {
     let start = floor_char_boundary(text, range.start);
-    let end = floor_char_boundary(text, range.end.max(start));
+    let end = floor_char_boundary(text, range.end.max(start).min(start.saturating_add(MOST_SHOWN)));
     let line_end = text[start..end].find(['\n', '\r']).map_or(end, |at| start + at);
     start..line_end
 }

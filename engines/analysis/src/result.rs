@@ -76,7 +76,8 @@ pub enum MissWitness {
         /// The pattern.
         pattern: ReleasePattern,
     },
-    /// Runs come as close to the least upper bound as one likes, but in whole nanoseconds none exceeds the deadline.
+    /// Runs come as close to the least upper bound as one likes, but in whole nanoseconds none exceeds the deadline; or, with fixed offsets, none does
+    /// where equals that are released at one instant run in the order of the file.
     SupremumOnly,
     /// A miss takes more than 10^8 events, or a longer search than the options allow.
     TooFarToReplay,

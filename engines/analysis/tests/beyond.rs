@@ -122,6 +122,10 @@ fn nothing_is_proved_of_a_file_that_leaves_something_out() {
         );
         assert!(analysis.notes[0].contains("a lock (and 1 more)"), "{:?}", analysis.notes);
         assert!(certify(&system, &analysis, &options()).is_err());
+        let schema = Certificate::SCHEMA.to_owned();
+        let empty = Certificate { schema, system: system.name().to_owned(), claims: Vec::new() };
+        let flaw = check(&system, &empty).expect_err("refused even without a claim");
+        assert!(flaw.reason().starts_with("system.unmodelled"), "{flaw}");
         for cpu in system.platform().cpus.iter() {
             assert!(cpu_model::CpuModel::new(&system, cpu).is_err());
         }

@@ -71,6 +71,9 @@ pub fn check(system: &System, certificate: &Certificate) -> Result<Conclusion, F
         let words = format!("it is about a system named `{}`, not `{}`", certificate.system, system.name());
         return Err(Flaw::new("", words));
     }
+    if !system.unmodelled().is_empty() {
+        return Err(Flaw::new("", "system.unmodelled: the file leaves something out, so nothing is proved"));
+    }
     if let Some(at) = system.first_beyond_servers() {
         let words = format!("{at}: this checker knows no trees of schedulers, no clusters and no modes");
         return Err(Flaw::new("", words));

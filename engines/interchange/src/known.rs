@@ -67,7 +67,11 @@ impl Known {
         let mut found = Vec::new();
         if !unmodelled.is_empty() {
             // Without it the other file would be taken for the whole system.
-            found.push(self.not("system.unmodelled".to_owned(), "what the file leaves out"));
+            found.push(error(
+                "system.unmodelled",
+                format!("the file leaves something out, and {} cannot say that", self.word),
+                "model what is named there, or keep to the system file",
+            ));
         }
         let sections: [(&str, usize, &str); 10] = [
             ("server", servers.len(), "servers and schedulers"),

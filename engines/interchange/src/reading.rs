@@ -3,6 +3,7 @@
 use crate::{Read, number};
 use horolog_model::{Diagnostics, Draft, Source, System, Task};
 use horolog_time::Span;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The bytes of a value in the text.
@@ -34,6 +35,8 @@ pub(crate) struct Reading<'a> {
     places: Vec<(&'static str, String, &'static str, Bytes)>,
     found: Vec<(Bytes, String, String)>,
     notes: Vec<String>,
+    /// The names of the tasks so far.
+    names: BTreeSet<String>,
 }
 
 impl<'a> Reading<'a> {
@@ -44,7 +47,16 @@ impl<'a> Reading<'a> {
         let mut draft =
             Draft { name: if stem.is_empty() { "system" } else { stem }.to_owned(), ..Draft::default() };
         draft.platform.cpus = horolog_model::Cpus::Count(1);
-        Reading { text, name, unit, draft, places: Vec::new(), found: Vec::new(), notes: Vec::new() }
+        Reading {
+            text,
+            name,
+            unit,
+            draft,
+            places: Vec::new(),
+            found: Vec::new(),
+            notes: Vec::new(),
+            names: BTreeSet::new(),
+        }
     }
 
     /// Something is wrong, or beyond the model.
@@ -116,7 +128,13 @@ impl<'a> Reading<'a> {
 
     /// One more task, and where its keys lie; its own place has the empty key.
     pub(crate) fn task(&mut self, task: Task, keys: impl IntoIterator<Item = (&'static str, Bytes)>) {
+        let is_new = self.names.insert(task.name.clone());
         for (key, at) in keys {
+            // Every task has its own place.
+            if key.is_empty() && !is_new && !task.name.is_empty() {
+                let reason = format!("two tasks are called `{}`", task.name);
+                self.refuse(at.clone(), reason, "give each its own name");
+            }
             self.place("task", &task.name, key, at);
         }
         self.draft.tasks.push(task);

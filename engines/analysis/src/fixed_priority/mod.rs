@@ -141,9 +141,11 @@ pub(crate) fn analyze_cpu(
         if verdict.verdict == Verdict::Misses && cpu.servers.is_empty() && witnesses > 0 {
             witnesses -= 1;
             verdict.witness = match &shared.followed {
-                Some(followed) => followed.first_late[index]
-                    .and_then(|late| offsets::pattern(system.name(), cpu, index, late))
-                    .map(|pattern| MissWitness::Pattern { pattern }),
+                Some(followed) => match followed.first_late[index] {
+                    Some(late) => offsets::pattern(system.name(), cpu, index, late)
+                        .map(|pattern| MissWitness::Pattern { pattern }),
+                    None => Some(MissWitness::SupremumOnly),
+                },
                 None => witness::witness(system, cpu, index, options)?,
             };
         }
@@ -180,7 +182,7 @@ fn analyze_task(
     // These decide; the other variants answer another question, or are no tighter.
     let plain = response_test(cpu, index, Variant::Exact, &mut level, shared, options)?;
     let mut decisive = vec![slack_policy::test(cpu, index, &plain).unwrap_or(plain)];
-    decisive.extend(shared.followed.as_ref().map(|followed| offset_test(task, followed.responses[index])));
+    decisive.extend(shared.followed.as_ref().map(|followed| offset_test(task, followed, index)));
     let mut others = Vec::new();
     for variant in variants.into_iter().skip(1).filter(is_asked) {
         others.push(response_test(cpu, index, variant, &mut level, shared, options)?);
@@ -195,15 +197,21 @@ fn analyze_task(
 }
 
 /// The test of the one schedule that a processor with offsets has.
-fn offset_test(task: &CpuTask, response: u64) -> TestResult {
+fn offset_test(task: &CpuTask, followed: &offsets::Followed, index: usize) -> TestResult {
+    let response = followed.responses[index];
     let meets = task.deadline.is_none_or(|d| response <= d);
+    let note = if meets || followed.first_late[index].is_some() {
+        "with the offsets of the file"
+    } else {
+        "with the offsets of the file; it misses only where its equals of one instant come before it"
+    };
     TestResult {
         test: "fp-offsets",
         verdict: if meets { Verdict::Meets } else { Verdict::Misses },
         response: Some(Span::from_ns(response)),
         exact: true,
         source: "leung80",
-        note: Some("with the offsets of the file".into()),
+        note: Some(note.into()),
     }
 }
 

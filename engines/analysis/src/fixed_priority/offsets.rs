@@ -5,6 +5,10 @@
 //! the schedule in which every job takes its wcet is the worst. It is followed from the start until the state
 //! (backlog of every job) is the same a hyperperiod apart; from then on it repeats. Exact. Sources: `leung80`,
 //! `goossens97` (the schedule becomes periodic).
+//!
+//! The order of tasks in the file has no meaning, so of jobs of equal priority that are released at one instant each is taken to be
+//! the last one: it ends when all of them have ended, which is at the same time in every order, since they run first in,
+//! first out.
 
 use super::priority_of;
 use crate::arrival_curve::ArrivalCurve;
@@ -20,7 +24,7 @@ use std::collections::BinaryHeap;
 pub(crate) struct Followed {
     /// Worst response of every task, ns.
     pub(crate) responses: Vec<u64>,
-    /// The first job of every task that misses, with its response, where one does.
+    /// The first job of every task that misses with equals in the order of the file, which is that of a replay, with its response.
     pub(crate) first_late: Vec<Option<(u64, u64)>>,
 }
 
@@ -31,7 +35,7 @@ const LONGEST: u64 = 1 << 62;
 struct Job {
     /// Rank of the priority, larger first.
     rank: usize,
-    /// Equals run first in, first out, at one instant in the order of the file.
+    /// Equals run first in, first out; the order at one instant decides nothing but who is a witness.
     release: Reverse<u64>,
     task: Reverse<usize>,
     number: u64,
@@ -107,6 +111,8 @@ struct Schedule {
     releases: BinaryHeap<Reverse<(u64, usize, u64)>>,
     ready: BinaryHeap<Job>,
     now: u64,
+    /// Of each rank the tasks whose jobs have ended while others of the same release have not.
+    ended: Vec<Vec<usize>>,
     responses: Vec<u64>,
     first_late: Vec<Option<(u64, u64)>>,
 }
@@ -135,6 +141,7 @@ impl Schedule {
             offsets,
             deadlines: cpu.tasks.iter().map(|t| t.deadline).collect(),
             ready: BinaryHeap::new(),
+            ended: vec![Vec::new(); levels.len()],
             now: 0,
             responses: vec![0; cpu.tasks.len()],
             first_late: vec![None; cpu.tasks.len()],
@@ -178,7 +185,13 @@ impl Schedule {
                 continue;
             }
             let (task, response) = (job.task.0, self.now - job.release.0);
-            self.responses[task] = self.responses[task].max(response);
+            self.ended[job.rank].push(task);
+            // Who is above it has not been released yet, so that an equal of its release is the next one.
+            if self.ready.peek().is_none_or(|next| (next.rank, next.release) != (job.rank, job.release)) {
+                for task in self.ended[job.rank].drain(..) {
+                    self.responses[task] = self.responses[task].max(response);
+                }
+            }
             if self.deadlines[task].is_some_and(|d| response > d) && self.first_late[task].is_none() {
                 self.first_late[task] = Some((job.number, response));
             }

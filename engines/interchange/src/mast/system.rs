@@ -9,26 +9,21 @@
 //! | shared resource | resource |
 
 use super::form;
+use super::operations::{Path, execute};
 use super::tree::{Item, Word};
 use crate::reading::{Bytes, Reading};
-use horolog_model::{
-    Access, Arrival, CpuId, Cpus, Policy, Preemption, Priority, Protocol, Resource, Section, Task,
-};
+use horolog_model::{Arrival, CpuId, Cpus, Policy, Preemption, Priority, Protocol, Resource, Task};
 use horolog_time::Span;
 use std::collections::BTreeMap;
 
-/// How deep composite operations may hold each other, and how many operations an activity may have in all.
-const DEEPEST: usize = 32;
-const MOST: usize = 10_000;
-
 /// The elements of a model by their names, in small letters.
 #[derive(Default)]
-struct Model<'a> {
+pub(super) struct Model<'a> {
     cpus: BTreeMap<String, CpuId>,
     /// The processor and the policy of a scheduler.
     schedulers: BTreeMap<String, (CpuId, Policy)>,
     servers: BTreeMap<String, &'a Item>,
-    operations: BTreeMap<String, &'a Item>,
+    pub(super) operations: BTreeMap<String, &'a Item>,
     policies: Vec<Policy>,
     /// The ceilings that the file gives, with the names of their resources.
     ceilings: Vec<(String, Word)>,
@@ -112,7 +107,7 @@ fn named_twice(reading: &mut Reading<'_>, name: &Word) {
 }
 
 /// Refuses the items of a list that are not among the known ones.
-fn only(reading: &mut Reading<'_>, item: &Item, known: &[&str]) {
+pub(super) fn only(reading: &mut Reading<'_>, item: &Item, known: &[&str]) {
     for part in item.items() {
         if !known.iter().any(|key| part.is(key)) {
             let whose =
@@ -213,7 +208,7 @@ fn scheduler(reading: &mut Reading<'_>, item: &Item, model: &mut Model<'_>) {
     }
 }
 
-fn unknown(reading: &mut Reading<'_>, word: &Word, what: &str) {
+pub(super) fn unknown(reading: &mut Reading<'_>, word: &Word, what: &str) {
     reading.refuse(
         word.at.clone(),
         format!("there is no {what} `{}`", word.text),
@@ -330,7 +325,7 @@ fn transaction(reading: &mut Reading<'_>, item: &Item, model: &mut Model<'_>) {
         reading.refuse(activity.key.at.clone(), "the activity has no operation or no server", "name both");
         return;
     };
-    let mut path = Path { executed: (Span::ZERO, Span::ZERO), open: Vec::new(), operations: 0 };
+    let mut path = Path::default();
     execute(reading, operation, model, &mut task, &mut path, 0);
     for (resource, _, at) in path.open {
         reading.refuse(
@@ -428,105 +423,6 @@ fn requirement(
     if !is_required {
         task.is_soft = true;
         reading.note("a transaction without a requirement has its period for a deadline, a soft one");
-    }
-}
-
-/// What an activity has executed so far, at best and at worst, and what it holds: resource, since when, where it says so.
-struct Path {
-    executed: (Span, Span),
-    open: Vec<(String, Span, Bytes)>,
-    /// How many operations there were so far.
-    operations: usize,
-}
-
-fn execute(
-    reading: &mut Reading<'_>,
-    operation: &Word,
-    model: &Model<'_>,
-    task: &mut Task,
-    path: &mut Path,
-    depth: usize,
-) {
-    let Some(item) = model.operations.get(&operation.text.to_ascii_lowercase()).copied() else {
-        unknown(reading, operation, "operation");
-        return;
-    };
-    path.operations += 1;
-    if path.operations > MOST {
-        let reason = format!("the activity has more than {MOST} operations");
-        reading.refuse(operation.at.clone(), reason, "make one operation of those that follow each other");
-        return;
-    }
-    match item.kind().as_str() {
-        "simple" => simple(reading, item, task, path),
-        "composite" if depth < DEEPEST => {
-            only(reading, item, &["Type", "Name", "Composite_Operation_List"]);
-            for part in item.item("Composite_Operation_List").map(Item::words).unwrap_or_default() {
-                if reading.is_wrong() {
-                    return;
-                }
-                execute(reading, part, model, task, path, depth + 1);
-            }
-        }
-        "composite" => {
-            reading.refuse(
-                operation.at.clone(),
-                format!("operations hold each other deeper than {DEEPEST}"),
-                "look for a circle",
-            );
-        }
-        other => reading.beyond(item.key.at.clone(), format_args!("the operation `{other}`")),
-    }
-}
-
-fn simple(reading: &mut Reading<'_>, item: &Item, task: &mut Task, path: &mut Path) {
-    let locks = ["Shared_Resources_List", "Shared_Resources_To_Lock", "Shared_Resources_To_Unlock"];
-    let times = ["Worst_Case_Execution_Time", "Best_Case_Execution_Time", "Avg_Case_Execution_Time"];
-    only(reading, item, &["Type", "Name", locks[0], locks[1], locks[2], times[0], times[1], times[2]]);
-    let time = |reading: &mut Reading<'_>, key: &str| {
-        item.word(key).and_then(|word| reading.time(&word.text, &word.at, &format!("`{key}`")))
-    };
-    if item.word(times[0]).is_none() {
-        let reason =
-            format!("the operation has no `{}`, which in MAST is then the longest time there is", times[0]);
-        reading.refuse(item.key.at.clone(), reason, "give it");
-    }
-    let wcet = time(reading, times[0]).unwrap_or_default();
-    // As in MAST: without a best case it is 0.
-    let bcet = time(reading, times[1]).unwrap_or_default();
-    let words = |key: &str| item.item(key).map(Item::words).unwrap_or_default();
-    let from = path.executed.1;
-    for word in words(locks[0]).into_iter().chain(words(locks[1])) {
-        path.open.push((word.text.clone(), from, word.at.clone()));
-    }
-    match (path.executed.0.checked_add(bcet), path.executed.1.checked_add(wcet)) {
-        (Some(least), Some(most)) => path.executed = (least, most),
-        _ => reading.refuse(
-            item.key.at.clone(),
-            "the activity executes longer than 584 years",
-            "give smaller times",
-        ),
-    }
-    // What is in the list is held as long as the operation; the last one locked is the first one unlocked.
-    for word in words(locks[2]).into_iter().chain(words(locks[0]).into_iter().rev()) {
-        let is_it = |(resource, ..): &(String, Span, Bytes)| resource.eq_ignore_ascii_case(&word.text);
-        let Some(place) = path.open.iter().rposition(is_it) else {
-            reading.refuse(word.at.clone(), format!("`{}` is not locked here", word.text), "lock it before");
-            continue;
-        };
-        let (resource, since, at) = path.open.remove(place);
-        let Some(declared) =
-            reading.draft.resources.iter().find(|declared| declared.name.eq_ignore_ascii_case(&resource))
-        else {
-            unknown(reading, &Word { text: resource, at }, "shared resource");
-            continue;
-        };
-        let length = path.executed.1.saturating_sub(since);
-        if !length.is_zero() {
-            let section =
-                Section { resource: declared.name.clone(), from: since, length, access: Access::Write };
-            task.sections.push(section);
-        }
     }
 }
 

@@ -18,6 +18,9 @@ use shape::SIMULATION;
 use std::collections::BTreeMap;
 pub(crate) use written::write;
 
+/// SimSo's own cycles per millisecond where the file says none.
+const NS_IN_MS: u64 = 1_000_000;
+
 /// How jobs are chosen.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
@@ -150,7 +153,12 @@ fn simulation(reading: &mut Reading<'_>, root: &Node<'_, '_>) {
         let at = attribute.range_value();
         match attribute.name() {
             "duration" => reading.note("the duration is left out: `simulate --for` says it"),
-            "cycles_per_ms" => {}
+            "cycles_per_ms" => {
+                if attribute.value().trim().parse::<u64>().is_ok_and(|cycles| cycles > 0) {
+                    continue;
+                }
+                reading.refuse(at, "these are no cycles per millisecond", "write an integer above zero");
+            }
             "etm" if attribute.value() == "wcet" => {}
             "use_wcet" if matches!(attribute.value(), "true" | "yes") => {}
             "etm" | "use_wcet" => {
@@ -344,13 +352,30 @@ fn dates(reading: &mut Reading<'_>, element: &Node<'_, '_>) -> Vec<Span> {
         .filter(|date| !list.trim().is_empty() || !date.trim().is_empty())
         .filter_map(|date| reading.time(date, &at, "the activation"))
         .collect();
+    for date in &dates {
+        whole_cycles(reading, element, *date, &at);
+    }
     dates.sort();
     dates
 }
 
 fn time(reading: &mut Reading<'_>, element: &Node<'_, '_>, key: &str) -> Option<Span> {
-    let value = element.attribute(key)?;
-    reading.time(value, &attribute_at(element, key), &format!("`{key}`"))
+    let at = attribute_at(element, key);
+    let span = reading.time(element.attribute(key)?, &at, &format!("`{key}`"))?;
+    whole_cycles(reading, element, span, &at);
+    Some(span)
+}
+
+/// SimSo cuts a time to whole cycles: a period of 1.5 of them would be one of 1.
+fn whole_cycles(reading: &mut Reading<'_>, element: &Node<'_, '_>, span: Span, at: &Bytes) {
+    let root = element.document().root_element();
+    // What is no number is refused where the root is read.
+    let given = root.attribute("cycles_per_ms").and_then(|text| text.trim().parse::<u64>().ok());
+    let cycles = u128::from(given.unwrap_or(NS_IN_MS)) * u128::from(span.as_ns());
+    if !cycles.is_multiple_of(u128::from(NS_IN_MS)) {
+        let reason = format!("{span} is not a whole number of cycles, and SimSo leaves the part out");
+        reading.refuse(at.clone(), reason, "give more `cycles_per_ms`, such as 1000000");
+    }
 }
 
 fn required(reading: &mut Reading<'_>, element: &Node<'_, '_>, key: &str) -> Option<Span> {

@@ -191,6 +191,21 @@ fn sporadic_tasks_of_simso_have_the_jobs_of_their_dates() {
 }
 
 #[test]
+fn times_of_simso_are_whole_cycles() {
+    let of = |cycles: &str, period: &str| {
+        simulation("EDF", 1, "", &simso_task("a", &format!("period=\"{period}\"")))
+            .replace("etm=", &format!("cycles_per_ms=\"{cycles}\" etm="))
+    };
+    fine(Format::Simso, &of("1000", "6.001"));
+    fine(Format::Simso, &of("1000000", "6.000001"));
+    refused(Format::Simso, &of("1000", "6.0005"), "not a whole number of cycles");
+    refused(Format::Simso, &of("1", "6.5"), "not a whole number of cycles");
+    for cycles in ["0", "x", "1.5"] {
+        refused(Format::Simso, &of(cycles, "6"), "no cycles per millisecond");
+    }
+}
+
+#[test]
 fn equals_of_simso_are_equals_here_and_named() {
     let tasks = [("a", 6), ("b", 4), ("c", 6)]
         .map(|(name, period)| simso_task(name, &format!("period=\"{period}\"")));
@@ -336,6 +351,14 @@ fn a_long_value_is_not_repeated() {
         let message = refusal(format, &text);
         assert!(message.len() < 4_000, "{}: {} bytes", format.word(), message.len());
     }
+}
+
+#[test]
+fn two_tasks_of_one_name_have_a_place() {
+    let two = [4, 6].map(|period| simso_task("a", &format!("period=\"{period}\""))).concat();
+    let message = refusal(Format::Simso, &simulation("EDF", 1, "", &two));
+    assert!(message.contains("two tasks are called `a`") && message.contains("sample:1:"), "{message}");
+    refused(Format::Columns, "C T name\n1 9 x\n1 8 x\n", "sample:3:1");
 }
 
 #[test]

@@ -130,6 +130,9 @@ fn converted(
     let written = horolog_interchange::write(format, &resolved, words.convert.unit)
         .map_err(|errors| Failure::diagnostics(source.diagnostics(&errors)))?;
     notes.extend(written.notes);
+    if format.own_unit().is_none() {
+        notes.push(format!("a unit of time of the result is {} (`--unit`)", words.convert.unit));
+    }
     Ok(Some(written.text))
 }
 
