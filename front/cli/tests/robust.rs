@@ -69,7 +69,7 @@ fn a_file_size_limit_is_a_failed_write() {
     let limited = |blocks: u32, words: &str| {
         let script =
             format!("ulimit -S -f {blocks}; exec {HOROLOG} {words} --trace {}", inside(&place, "t.hrt"));
-        Done::of(Command::new("sh").args(["-c", &script]))
+        Done::of(Command::new("sh").args(["-c", &script]).current_dir(common::root()))
     };
     let ended = limited(8, &format!("simulate {QUICK_START} --for 60s"));
     assert!(ended.status.is_some() && ended.no_panic().err.contains("File too large"), "{ended:?}");

@@ -208,7 +208,7 @@ fn closing(reserves: usize, uses: Option<&[Use]>, failed: u64) -> Verdict {
     let unanswered = sum(|one| one.tally.unanswered);
     let rest = match unanswered {
         0 => String::new(),
-        _ => format!("; {unanswered} unanswered in the end"),
+        _ => format!("; {unanswered} left unanswered"),
     };
     let asked = output::count(requests + unanswered, "request");
     let said = format!("{rest}{too_long}");

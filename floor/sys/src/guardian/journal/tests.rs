@@ -17,6 +17,7 @@ fn entries() -> Vec<Entry> {
             path: PathBuf::from("/sys/class/net/h7r/threaded"),
             value: b"0\n".to_vec(),
         },
+        Entry::WriteDevice { namespace: 4_099, device: 2, file: "threaded".to_owned(), value: b"0".to_vec() },
         Entry::Instance { mark: mark(1) },
         Entry::RemoveFolder { path: PathBuf::from("/tmp/a b/horolog-run-1-2-3-4") },
         Entry::EndMarked { mark: mark(2) },
@@ -138,6 +139,11 @@ fn a_line_that_is_not_understood_is_told_and_the_others_count() {
         "link /a %FF",
         "link /a",
         "inside /a /b",
+        "device 4099 2 threaded",
+        "device -1 2 threaded 0",
+        "device 4099 x threaded 0",
+        "device 4099 4294967296 threaded 0",
+        "device 4099 2 %FF 0",
         "strange",
     ] {
         let contents = read_back(&format!("{HEADER} 7 99\nrmdir /a\n{line}\nrmdir /b\n"));
