@@ -241,7 +241,7 @@ fn what_is_beyond_the_model_is_refused_by_name() {
                 "",
                 "<task name=\"a\" id=\"1\" task_type=\"APeriodic\" list_activation_dates=\"3\" deadline=\"4\" WCET=\"1\"/>",
             ),
-            "released by another one",
+            "of which SimSo releases no job by itself",
         ),
         (
             Format::Simso,
@@ -412,7 +412,11 @@ fn simso_releases_listed_arrivals_as_a_sporadic_task() {
     assert!(listed.text.contains("list_activation_dates=\"3.0,8.0\""), "{}", listed.text);
     assert!(listed.notes.is_empty());
     let sporadic = write(Format::Simso, &task("separation = \"5 ms\""), MS).expect("it can be written");
-    assert!(sporadic.notes.iter().any(|note| note.contains("list_activation_dates")), "{:?}", sporadic.notes);
+    assert!(
+        sporadic.notes.iter().any(|note| note.contains("as densely as they may come")),
+        "{:?}",
+        sporadic.notes
+    );
     let again = read(Format::Simso, &listed.text, "sample", MS).expect("it reads");
     assert_eq!(again.system.tasks()[0].arrival, task("arrivals = [\"3 ms\", \"8 ms\"]").tasks()[0].arrival);
     let again = read(Format::Simso, &sporadic.text, "sample", MS).expect("it reads");
