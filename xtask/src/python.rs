@@ -109,7 +109,8 @@ fn prepared(root: &Path, missing: &mut Vec<String>) -> Result<Tools, String> {
 /// A script that links as `cargo zigbuild` does, so that all crates but the last are those of the other tests; its path.
 fn linker(folder: &Path, builder: &Path) -> std::io::Result<PathBuf> {
     use std::os::unix::fs::PermissionsExt as _;
-    let script = folder.join("link");
+    // A name that says to the compiler that it takes the words of `cc`; `link` is another linker's.
+    let script = folder.join("zig-cc");
     let bin = builder.parent().unwrap_or(folder);
     let target = format!("{}-linux-gnu.2.28", std::env::consts::ARCH);
     // Zig is found by the interpreter of that folder.
@@ -145,7 +146,7 @@ fn built(root: &Path, tools: &Tools) -> Result<PathBuf, Box<Outcome>> {
     build.arg("--out").arg(&wheels).current_dir(root);
     if tools.links {
         let script = linker(&folder, &tools.builder).map_err(|error| failed(error.to_string()))?;
-        build.args(["--", "-C"]).arg(format!("linker={}", script.display()));
+        build.args(["--", "-C", "linker-flavor=gcc", "-C"]).arg(format!("linker={}", script.display()));
     }
     let built = step::run(name, &mut build);
     if !built.succeeded {
