@@ -13,7 +13,7 @@ import { exactTime, tickBase, tickLabel, ticks, time, unitFor } from "./units";
 import { Viewport } from "./viewport";
 import { jobAt, jobWords, laneWords, placeWords } from "./words";
 
-/** How long a page that nobody scrolls waits for a free moment before it reads the recording. */
+/** How long a page that is not scrolled waits for a free moment before it reads the recording. */
 const IDLE_MS = 1_500;
 
 interface Placed {

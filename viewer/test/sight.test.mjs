@@ -86,7 +86,7 @@ test("the timeline is drawn at first sight, before anybody touches it", { skip }
   }
 });
 
-test("a page that nobody scrolls has its timeline, also in print", { skip }, async () => {
+test("a page that is not scrolled has its timeline, also in print", { skip }, async () => {
   for (const media of ["screen", "print"]) {
     const { page, troubles, context } = await open(browser, small, { viewport: { width: 1280, height: 400 } });
     await page.waitForSelector("#timeline[data-ready]", { state: "attached", timeout: 30_000 });

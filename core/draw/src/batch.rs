@@ -4,7 +4,7 @@
 //! and any part of it can be drawn again by itself.
 
 use crate::vectors::{Method, Vectors};
-use crate::{Deadlines, Random};
+use crate::{Deadlines, DrawnTask, Random, TaskSetRecipe};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Sets that a core takes at a time.
@@ -121,6 +121,19 @@ impl Batch {
         Ok(are_asked.then(|| Shares::Each(self.method, self.utilisation, Arc::new(bounds.clone()))))
     }
 
+    /// The set with this number alone.
+    ///
+    /// # Errors
+    /// The [flaw](Batch::flaw).
+    pub fn draw_item(&self, number: u64) -> Result<Vec<DrawnTask>, String> {
+        let mut arrays = [const { Vec::new() }; 3];
+        arrays.iter_mut().for_each(|array: &mut Vec<u64>| array.resize(self.tasks, 0));
+        let [wcet, deadline, period] = &mut arrays;
+        self.draw(number, [wcet, deadline, period], 1)?;
+        let tasks = wcet.iter().zip(deadline.iter()).zip(period.iter());
+        Ok(tasks.map(|((&wcet, &deadline), &period)| DrawnTask { period, deadline, wcet }).collect())
+    }
+
     /// What draws sets of it; `draw` prepares it for itself.
     ///
     /// # Errors
@@ -207,6 +220,26 @@ impl Batch {
         }
         let flaw = flaw.into_inner().unwrap_or_else(PoisonError::into_inner);
         flaw.map_or(Ok(()), |(_, flaw)| Err(flaw))
+    }
+}
+
+impl TaskSetRecipe {
+    /// Sets of this recipe whose tasks have utilisations from `lower` to `upper`, uniform over all such vectors.
+    #[must_use]
+    pub fn within(&self, lower: f64, upper: f64, seed: u64) -> Batch {
+        Batch {
+            tasks: self.tasks,
+            utilisation: self.utilisation_ppb as f64 / 1e9,
+            method: Method::ConvolutionalFixedSum,
+            bounds: Some(Bounds { lower: vec![lower; self.tasks], upper: vec![upper; self.tasks] }),
+            periods: Periods::LogUniform {
+                shortest: self.shortest_period.as_ns(),
+                longest: self.longest_period.as_ns(),
+                granularity: self.granularity.as_ns(),
+            },
+            deadlines: BatchDeadlines::UpToPeriod(self.deadlines),
+            seed,
+        }
     }
 }
 
@@ -416,6 +449,12 @@ mod tests {
             for (alone, whole) in alone.iter().zip(&whole) {
                 assert_eq!(alone[..], whole[set * 5..set * 5 + 5], "set {set}");
             }
+            let item = batch(rows[set].clone()).draw_item(7 + set as u64).expect("good bounds");
+            let wcets: Vec<u64> = item.iter().map(|task| task.wcet).collect();
+            assert_eq!(
+                (wcets, item[4].deadline, item[4].period),
+                (alone[0].clone(), alone[1][4], alone[2][4])
+            );
         }
         let told = |batch: &Batch, count: usize| {
             let mut arrays = [const { Vec::new() }; 3];

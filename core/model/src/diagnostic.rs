@@ -292,7 +292,7 @@ impl Diagnostics {
         let last = marks.iter().map(|(range, ..)| range.end).max().unwrap_or(0);
         let (first_line, start) = lines.line_of(first);
         let end = content[last..].find('\n').map_or(content.len(), |at| last + at + 1);
-        // What follows in a line without end tells nobody anything, and takes the renderer long.
+        // The rest of a very long line says nothing more, and takes the renderer long.
         let end = end.min(floor_char_boundary(content, last.saturating_add(MOST_SHOWN)));
         let mut snippet = Snippet::source(&content[start..end]).path(&text.name).line_start(first_line);
         for (range, kind, label) in marks {

@@ -1,7 +1,7 @@
 //! Computing what is missing on the cores of this machine.
 //!
 //! A worker that finds no further block to begin helps with those that others have begun: every block is taken in parts ([`Work`]). So
-//! one long block keeps all cores busy to its end, wherever it stands in the list.
+//! one long block keeps all cores busy to its end, wherever it is in the list.
 
 use crate::SweepError;
 use crate::block::Row;

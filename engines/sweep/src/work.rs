@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const FIRST: u64 = 8;
 const MOST: u64 = 256;
 /// A part that took less makes the next ones larger, one that took more makes them smaller: long enough that taking it costs nothing, and
-/// short enough that nobody waits for the last one.
+/// short enough that no worker waits long for the last one.
 const SHORT: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_millis(10);
 /// Parts that wait for one before them: what is kept in memory.
@@ -28,7 +28,7 @@ pub(crate) struct Work {
 }
 
 struct State {
-    /// The first set that nobody has taken.
+    /// The first set that no worker has taken.
     next: u64,
     /// The first set that is not taken together yet.
     folded: u64,
@@ -82,7 +82,7 @@ impl Work {
         }
         match (state.error.take(), state.fold.take()) {
             (Some(error), _) => {
-                // Nobody takes more of it, nor waits for what is missing.
+                // No worker takes more of it, or waits for what is missing.
                 state.next = self.sets;
                 self.moved.notify_all();
                 Err(error)

@@ -1,7 +1,7 @@
 //! What the kernel says of a device's NAPI threads by its own numbers (the netlink family `netdev`, Linux 6.8).
 
+use super::netlink::{HEADER, NLM_F_REQUEST, NLMSG_ERROR, Socket, attribute};
 use crate::Error;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
 const GENL_ID_CTRL: u16 = 0x10;
 const CTRL_CMD_GETFAMILY: u8 = 3;
@@ -10,12 +10,9 @@ const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 const NETDEV_CMD_NAPI_GET: u8 = 11;
 const NETDEV_A_NAPI_IFINDEX: u16 = 1;
 const NETDEV_A_NAPI_PID: u16 = 4;
-const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_DUMP: u16 = 0x300;
-const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
-/// Bytes of `struct nlmsghdr` and of `struct genlmsghdr`.
-const HEADER: usize = 16;
+/// Bytes of `struct genlmsghdr`.
 const GENERIC: usize = 4;
 
 const REMEDY: &str = "needs Linux 6.8 or newer, which says whose thread is whose";
@@ -25,16 +22,16 @@ const REMEDY: &str = "needs Linux 6.8 or newer, which says whose thread is whose
 /// # Errors
 /// Where the kernel does not say.
 pub fn napi_threads(index: u32) -> Result<Vec<u32>, Error> {
-    let socket = Generic::open()?;
+    let socket = Socket::open(libc::NETLINK_GENERIC, "NETLINK_GENERIC", REMEDY)?;
     let name = attribute(CTRL_ATTR_FAMILY_NAME, b"netdev\0");
-    let family = socket.ask("netdev", GENL_ID_CTRL, 0, CTRL_CMD_GETFAMILY, &name)?;
+    let family = ask(&socket, "netdev", (GENL_ID_CTRL, 0, CTRL_CMD_GETFAMILY), &name)?;
     let family = family.iter().find_map(|of| value(of, CTRL_ATTR_FAMILY_ID)?.try_into().ok());
     let family = family
         .map(u16::from_ne_bytes)
         .ok_or_else(|| Error::unsupported("netlink: netdev".to_owned(), REMEDY))?;
     let which = attribute(NETDEV_A_NAPI_IFINDEX, &index.to_ne_bytes());
-    let all =
-        socket.ask(&format!("NAPI of device {index}"), family, NLM_F_DUMP, NETDEV_CMD_NAPI_GET, &which)?;
+    let what = format!("NAPI of device {index}");
+    let all = ask(&socket, &what, (family, NLM_F_DUMP, NETDEV_CMD_NAPI_GET), &which)?;
     let number = |of: &[u8], kind| Some(u32::from_ne_bytes(value(of, kind)?.try_into().ok()?));
     let own = all.iter().filter(|of| number(of, NETDEV_A_NAPI_IFINDEX) == Some(index));
     let mut threads: Vec<u32> = own.filter_map(|of| number(of, NETDEV_A_NAPI_PID)).collect();
@@ -42,55 +39,25 @@ pub fn napi_threads(index: u32) -> Result<Vec<u32>, Error> {
     Ok(threads)
 }
 
-/// A socket of generic netlink.
-struct Generic(OwnedFd);
-
-impl Generic {
-    fn open() -> Result<Generic, Error> {
-        // SAFETY: socket takes integers.
-        let socket = unsafe {
-            libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_GENERIC)
-        };
-        if socket < 0 {
-            return Err(Error::last_os("socket(NETLINK_GENERIC)", REMEDY));
-        }
-        // SAFETY: the kernel just gave this descriptor to us, and no one else owns it.
-        Ok(Generic(unsafe { OwnedFd::from_raw_fd(socket) }))
-    }
-
-    /// The attributes of each answer.
-    fn ask(
-        &self,
-        what: &str,
-        family: u16,
-        flags: u16,
-        command: u8,
-        attributes: &[u8],
-    ) -> Result<Vec<Vec<u8>>, Error> {
-        let call = || format!("netlink: {what}");
-        let length = (HEADER + GENERIC + attributes.len()) as u32;
-        let mut bytes = length.to_ne_bytes().to_vec();
-        bytes.extend(family.to_ne_bytes());
-        bytes.extend((flags | NLM_F_REQUEST).to_ne_bytes());
-        bytes.extend([0; 8]);
-        bytes.extend([command, 1, 0, 0]);
-        bytes.extend(attributes);
-        // SAFETY: `bytes` is readable for its length; an unaddressed message goes to the kernel.
-        let sent = unsafe { libc::send(self.0.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0) };
-        if sent != bytes.len() as isize {
-            return Err(Error::last_os(call(), REMEDY));
-        }
-        let mut answers = Vec::new();
-        loop {
-            let mut answer = vec![0_u8; 65_536];
-            // SAFETY: `answer` is writable for its length.
-            let got = unsafe { libc::recv(self.0.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) };
-            let got = usize::try_from(got).map_err(|_| Error::last_os(call(), REMEDY))?;
-            if read(&answer[..got], &mut answers).map_err(|errno| Error::os(call(), errno, REMEDY))?
-                || flags == 0
-            {
-                return Ok(answers);
-            }
+/// The attributes of each answer to a request of generic netlink.
+fn ask(
+    socket: &Socket,
+    what: &str,
+    (family, flags, command): (u16, u16, u8),
+    attributes: &[u8],
+) -> Result<Vec<Vec<u8>>, Error> {
+    let mut message = vec![0; HEADER];
+    message[4..6].copy_from_slice(&family.to_ne_bytes());
+    message[6..8].copy_from_slice(&(flags | NLM_F_REQUEST).to_ne_bytes());
+    message.extend([command, 1, 0, 0]);
+    message.extend(attributes);
+    socket.send(message, what)?;
+    let mut answers = Vec::new();
+    loop {
+        let is_last = read(&socket.receive(what)?, &mut answers)
+            .map_err(|errno| Error::os(format!("netlink: {what}"), errno, REMEDY))?;
+        if is_last || flags == 0 {
+            return Ok(answers);
         }
     }
 }
@@ -120,15 +87,6 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-/// An attribute: length, type, value, padding to four bytes.
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let mut bytes = ((4 + value.len()) as u16).to_ne_bytes().to_vec();
-    bytes.extend(kind.to_ne_bytes());
-    bytes.extend(value);
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes
-}
-
 /// The value of the first attribute of this type.
 fn value(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
@@ -148,6 +106,7 @@ mod tests {
     use super::super::{namespace, netlink, sysfs};
     use super::*;
     use crate::bpf::interface_index;
+    use std::os::fd::AsRawFd as _;
 
     #[test]
     fn attributes_are_found_among_others() {

@@ -1,24 +1,78 @@
-//! The two requests to the kernel's routing socket that a pair of virtual devices needs.
+//! Messages to the kernel's netlink sockets, and the two requests that a pair of virtual devices needs.
 
 use crate::Error;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_DELLINK: u16 = 17;
-const NLM_F_REQUEST: u16 = 0x1;
+pub(super) const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_ACK: u16 = 0x4;
 const NLM_F_EXCL: u16 = 0x200;
 const NLM_F_CREATE: u16 = 0x400;
-const NLMSG_ERROR: u16 = 2;
+pub(super) const NLMSG_ERROR: u16 = 2;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_NET_NS_FD: u16 = 28;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
 const VETH_INFO_PEER: u16 = 1;
-/// Bytes of `struct nlmsghdr` and of `struct ifinfomsg`.
-const HEADER: usize = 16;
+/// Bytes of `struct nlmsghdr`.
+pub(super) const HEADER: usize = 16;
+/// Bytes of `struct ifinfomsg`.
 const IFINFOMSG: usize = 16;
+
+/// A netlink socket of one protocol. Refusals have the remedy that it was opened with.
+pub(super) struct Socket {
+    descriptor: OwnedFd,
+    remedy: &'static str,
+}
+
+impl Socket {
+    pub(super) fn open(protocol: i32, name: &str, remedy: &'static str) -> Result<Socket, Error> {
+        // SAFETY: socket takes integers.
+        let socket = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
+        if socket < 0 {
+            return Err(Error::last_os(format!("socket({name})"), remedy));
+        }
+        // SAFETY: the kernel just gave this descriptor to us, and nothing else owns it.
+        Ok(Socket { descriptor: unsafe { OwnedFd::from_raw_fd(socket) }, remedy })
+    }
+
+    /// Sends a message, into whose header its length is written.
+    pub(super) fn send(&self, mut message: Vec<u8>, what: &str) -> Result<(), Error> {
+        let length = message.len() as u32;
+        message[..4].copy_from_slice(&length.to_ne_bytes());
+        // SAFETY: `message` is readable for its length; an unaddressed message goes to the kernel.
+        let sent =
+            unsafe { libc::send(self.descriptor.as_raw_fd(), message.as_ptr().cast(), message.len(), 0) };
+        match sent == message.len() as isize {
+            true => Ok(()),
+            false => Err(Error::last_os(format!("netlink: {what}"), self.remedy)),
+        }
+    }
+
+    /// The next datagram of the kernel's answer.
+    pub(super) fn receive(&self, what: &str) -> Result<Vec<u8>, Error> {
+        let mut answer = vec![0_u8; 65_536];
+        // SAFETY: `answer` is writable for its length.
+        let got =
+            unsafe { libc::recv(self.descriptor.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) };
+        let got =
+            usize::try_from(got).map_err(|_| Error::last_os(format!("netlink: {what}"), self.remedy))?;
+        answer.truncate(got);
+        Ok(answer)
+    }
+}
+
+/// An attribute: length, type, value, padding to four bytes.
+pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    // All messages here are far below 64 KiB.
+    let mut bytes = ((4 + value.len()) as u16).to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
 
 /// A request that is being written.
 struct Request {
@@ -33,52 +87,16 @@ impl Request {
         Request { bytes }
     }
 
-    /// An attribute: length, type, value, padding to four bytes.
-    fn attribute(&mut self, kind: u16, value: &[u8]) {
-        self.nested(kind, |request| request.bytes.extend_from_slice(value));
+    fn with(mut self, kind: u16, value: &[u8]) -> Request {
+        self.bytes.extend(attribute(kind, value));
+        self
     }
 
-    /// An attribute that holds what `inner` writes.
-    fn nested(&mut self, kind: u16, inner: impl FnOnce(&mut Request)) {
-        let at = self.bytes.len();
-        self.bytes.extend_from_slice(&[0, 0]);
-        self.bytes.extend_from_slice(&kind.to_ne_bytes());
-        inner(self);
-        // All requests here are far below 64 KiB.
-        let length = (self.bytes.len() - at) as u16;
-        self.bytes[at..at + 2].copy_from_slice(&length.to_ne_bytes());
-        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
-    }
-
-    fn name(&mut self, name: &str) {
-        let mut text = name.as_bytes().to_vec();
-        text.push(0);
-        self.attribute(IFLA_IFNAME, &text);
-    }
-
-    fn send(mut self, what: &str) -> Result<(), Error> {
+    fn send(self, what: &str) -> Result<(), Error> {
         const REMEDY: &str = "run as root (CAP_NET_ADMIN) on a kernel with virtual Ethernet devices";
-        let length = self.bytes.len() as u32;
-        self.bytes[..4].copy_from_slice(&length.to_ne_bytes());
-        // SAFETY: socket takes integers.
-        let socket = unsafe {
-            libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_ROUTE)
-        };
-        if socket < 0 {
-            return Err(Error::last_os("socket(NETLINK_ROUTE)", REMEDY));
-        }
-        // SAFETY: the kernel just gave this descriptor to us, and nobody else owns it.
-        let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-        // SAFETY: `bytes` is readable for its length; an unaddressed message goes to the kernel.
-        let sent = unsafe { libc::send(socket.as_raw_fd(), self.bytes.as_ptr().cast(), self.bytes.len(), 0) };
-        if sent != self.bytes.len() as isize {
-            return Err(Error::last_os(format!("netlink: {what}"), REMEDY));
-        }
-        let mut answer = [0_u8; 4096];
-        // SAFETY: `answer` is writable for its length.
-        let got = unsafe { libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) };
-        let got = usize::try_from(got).map_err(|_| Error::last_os(format!("netlink: {what}"), REMEDY))?;
-        match acknowledged(&answer[..got]) {
+        let socket = Socket::open(libc::NETLINK_ROUTE, "NETLINK_ROUTE", REMEDY)?;
+        socket.send(self.bytes, what)?;
+        match acknowledged(&socket.receive(what)?) {
             Some(0) => Ok(()),
             Some(errno) => Err(Error::os(format!("netlink: {what}"), errno, REMEDY)),
             None => {
@@ -86,6 +104,11 @@ impl Request {
             }
         }
     }
+}
+
+/// A name, as the kernel takes it.
+fn text(name: &str) -> Vec<u8> {
+    [name.as_bytes(), &[0]].concat()
 }
 
 /// The error number of an acknowledgement; 0: carried out.
@@ -98,26 +121,18 @@ fn acknowledged(answer: &[u8]) -> Option<i32> {
 /// Makes a pair of virtual Ethernet devices: `name` in the calling thread's namespace, `peer` in the one of this
 /// descriptor.
 pub(crate) fn create_pair(name: &str, peer: &str, peer_namespace: RawFd) -> Result<(), Error> {
-    let mut request = Request::new(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
-    request.name(name);
-    request.nested(IFLA_LINKINFO, |request| {
-        request.attribute(IFLA_INFO_KIND, b"veth");
-        request.nested(IFLA_INFO_DATA, |request| {
-            request.nested(VETH_INFO_PEER, |request| {
-                request.bytes.extend_from_slice(&[0; IFINFOMSG]);
-                request.name(peer);
-                request.attribute(IFLA_NET_NS_FD, &peer_namespace.to_ne_bytes());
-            });
-        });
-    });
+    let there = attribute(IFLA_NET_NS_FD, &peer_namespace.to_ne_bytes());
+    let other_end = [vec![0; IFINFOMSG], attribute(IFLA_IFNAME, &text(peer)), there].concat();
+    let data = attribute(IFLA_INFO_DATA, &attribute(VETH_INFO_PEER, &other_end));
+    let request = Request::new(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL)
+        .with(IFLA_IFNAME, &text(name))
+        .with(IFLA_LINKINFO, &[attribute(IFLA_INFO_KIND, b"veth"), data].concat());
     request.send(&format!("new pair {name}, {peer}"))
 }
 
 /// Removes a device of the calling thread's namespace, and the other end of its pair. Says whether there was one.
 pub(crate) fn delete(name: &str) -> Result<bool, Error> {
-    let mut request = Request::new(RTM_DELLINK, 0);
-    request.name(name);
-    match request.send(&format!("remove {name}")) {
+    match Request::new(RTM_DELLINK, 0).with(IFLA_IFNAME, &text(name)).send(&format!("remove {name}")) {
         Ok(()) => Ok(true),
         Err(error) if error.errno() == Some(libc::ENODEV) => Ok(false),
         Err(error) => Err(error),
@@ -131,8 +146,7 @@ mod tests {
 
     #[test]
     fn attributes_are_padded_and_nested() {
-        let mut request = Request::new(RTM_NEWLINK, 0);
-        request.nested(7, |request| request.attribute(9, b"abc"));
+        let request = Request::new(RTM_NEWLINK, 0).with(7, &attribute(9, b"abc"));
         let inner = [7_u16.to_ne_bytes(), 9_u16.to_ne_bytes()].concat();
         let outer = [12_u16.to_ne_bytes(), 7_u16.to_ne_bytes()].concat();
         assert_eq!(request.bytes[HEADER + IFINFOMSG..], [outer, inner, b"abc\0".to_vec()].concat());

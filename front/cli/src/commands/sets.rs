@@ -3,10 +3,7 @@
 use crate::arguments::{SetDeadlines, SetsArguments};
 use crate::failure::{Done, Failure, Verdict};
 use crate::progress;
-use horolog_draw::{
-    Batch, BatchDeadlines, Bounds, Deadlines, DrawnTask, Method, Periods, PreemptionRecipe, Random,
-    SplitMix64, TaskSetRecipe, system_of,
-};
+use horolog_draw::{Batch, Deadlines, PreemptionRecipe, Random, SplitMix64, TaskSetRecipe, system_of};
 use horolog_model::{Policy, file};
 use horolog_time::Span;
 
@@ -45,7 +42,7 @@ pub(crate) fn run(words: &SetsArguments) -> Done {
         let utilisation_ppb = share_of(least, most, index, words.count);
         let recipe = recipe(utilisation_ppb);
         let set = match bounded(words, &recipe) {
-            Some(batch) => set_of(&batch, index).map_err(Failure::usage)?,
+            Some(batch) => batch.draw_item(index).map_err(Failure::usage)?,
             None => recipe.draw_item(series(words.seed, SETS), index),
         };
         let shapes = &mut Random::of_item(series(words.seed, SHAPES), index);
@@ -76,32 +73,8 @@ pub(crate) fn run(words: &SetsArguments) -> Done {
 /// What draws sets whose shares have bounds; `None`: they have none.
 fn bounded(words: &SetsArguments, recipe: &TaskSetRecipe) -> Option<Batch> {
     let (lower, upper) = (words.lower, words.upper);
-    (lower.is_some() || upper.is_some()).then(|| Batch {
-        tasks: recipe.tasks,
-        utilisation: recipe.utilisation_ppb as f64 / 1e9,
-        method: Method::ConvolutionalFixedSum,
-        bounds: Some(Bounds {
-            lower: vec![lower.unwrap_or(0.0); recipe.tasks],
-            upper: vec![upper.unwrap_or(1.0); recipe.tasks],
-        }),
-        periods: Periods::LogUniform {
-            shortest: recipe.shortest_period.as_ns(),
-            longest: recipe.longest_period.as_ns(),
-            granularity: recipe.granularity.as_ns(),
-        },
-        deadlines: BatchDeadlines::UpToPeriod(recipe.deadlines),
-        seed: series(words.seed, SETS),
-    })
-}
-
-/// One set of a batch.
-fn set_of(batch: &Batch, index: u64) -> Result<Vec<DrawnTask>, String> {
-    let mut arrays = [const { Vec::new() }; 3];
-    arrays.iter_mut().for_each(|array: &mut Vec<u64>| array.resize(batch.tasks, 0));
-    let [wcet, deadline, period] = &mut arrays;
-    batch.draw(index, [wcet, deadline, period], 1)?;
-    let tasks = wcet.iter().zip(deadline.iter()).zip(period.iter());
-    Ok(tasks.map(|((&wcet, &deadline), &period)| DrawnTask { period, deadline, wcet }).collect())
+    (lower.is_some() || upper.is_some())
+        .then(|| recipe.within(lower.unwrap_or(0.0), upper.unwrap_or(1.0), series(words.seed, SETS)))
 }
 
 /// A share of a processor.
