@@ -28,7 +28,7 @@ fn main() {
                     let request = Request { heuristics: vec![heuristic], ..Request::all(&system) };
                     let start = Instant::now();
                     let found = place_alone(&system, &request, &Options::default()).expect("a placement");
-                    let partition::Placed { left, tests, given_up } = found;
+                    let partition::Placed { left, tests, given_up, .. } = found;
                     println!(
                         "{policy:<15} {tasks:>6} tasks {cpus:>3} CPUs {:<10} {:>10.4} s {tests:>6} tests {given_up:>5} given up {left:>5} left",
                         heuristic.word(),

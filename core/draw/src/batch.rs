@@ -151,6 +151,9 @@ impl Batch {
             Periods::Harmonic { shortest, longest } => (shortest, longest, 1),
             Periods::Automotive => (1, 1, 1),
         };
+        if shortest == 0 {
+            return Some("shortest_period: 0 ns is not at least 1 ns".to_owned());
+        }
         if granularity == 0 || shortest < granularity {
             return Some(format!(
                 "granularity: {granularity} ns is not from 1 ns to the shortest period, {shortest} ns"
@@ -487,7 +490,7 @@ mod tests {
             (Batch { utilisation: f64::NAN, ..BATCH }, "utilisation: "),
             (periods(10, 20, 0), "granularity: "),
             (periods(10, 20, 11), "granularity: "),
-            (periods(0, 20, 1), "granularity: "),
+            (periods(0, 20, 1), "shortest_period: "),
             (periods(21, 20, 1), "longest_period: "),
             (periods(20, LONGEST_NS + 1, 1), "longest_period: "),
             (factor(0), "factor: "),

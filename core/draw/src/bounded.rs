@@ -34,6 +34,16 @@ impl Reduced {
             return Err(format!("upper: {high} is below {low}, the lower bound of the same task"));
         }
         let (least, most): (f64, f64) = (lower.iter().sum(), upper.iter().sum());
+        // 0.1 + 0.1 + 0.1 is above 0.3: what is off by no more than sums are rounded is the bound.
+        let rounding = f64::EPSILON * tasks as f64;
+        let is_bound = |bound: f64| (sum - bound).abs() <= rounding * bound;
+        let sum = if is_bound(least) {
+            least
+        } else if is_bound(most) {
+            most
+        } else {
+            sum
+        };
         if sum < least || sum > most {
             return Err(format!("utilisation: {sum} is not from {least} to {most}, the sums of the bounds"));
         }

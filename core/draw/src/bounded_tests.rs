@@ -99,6 +99,26 @@ fn dirichlet_rescale_is_not_uniform() {
     assert!(found > 2.0 * limit(COUNT as f64, COUNT as f64, 5), "{found}");
 }
 
+/// Sums of decimal bounds are rounded: three times 0.1 is above 0.3, and three times 0.3 below 0.9.
+#[test]
+fn a_sum_that_is_that_of_the_bounds_in_decimals_has_one_vector() {
+    for (tasks, sum, bound) in [(3, 0.3, 0.1), (3, 0.9, 0.3), (6, 0.6, 0.1), (10, 1.0, 0.1), (7, 0.7, 0.1)] {
+        for method in [Method::ConvolutionalFixedSum, Method::DirichletRescale] {
+            for (lower, upper) in
+                [(vec![bound; tasks], vec![1.0; tasks]), (vec![0.0; tasks], vec![bound; tasks])]
+            {
+                let mut vectors = Vectors::bounded(method, sum, &lower, &upper).expect("there is one");
+                let mut shares = vec![0.0; tasks];
+                vectors.draw(&mut Random::new(1), &mut shares);
+                assert!(shares.iter().all(|share| (share - bound).abs() < 1e-12), "{shares:?}");
+            }
+            let inside = Vectors::bounded(method, sum - 1e-12, &vec![bound; tasks], &vec![1.0; tasks]);
+            let above = Vectors::bounded(method, sum + 1e-12, &vec![0.0; tasks], &vec![bound; tasks]);
+            assert!(inside.is_err() && above.is_err(), "{tasks} {sum}");
+        }
+    }
+}
+
 /// Means of 60,000 vectors of the authors' package (PyPI: DRS 2.0.1), and what they may be off: another choice of corners moves the third and
 /// fourth by 0.004.
 #[test]

@@ -5,7 +5,7 @@
 
 use crate::more::More;
 use crate::test::{How, Serving};
-use horolog_analysis::partition::{Heuristic, Request, place_alone};
+use horolog_analysis::partition::{Heuristic, Placed, Request, place_alone};
 use horolog_analysis::{Options, Schedulable, Verdict, analyze};
 use horolog_draw::parts;
 use horolog_model::{
@@ -48,11 +48,40 @@ pub enum Made {
     TooLong(usize),
 }
 
-/// Makes a set into a system.
+/// Makes a set into a system. A task that a partitioned test places nowhere is on the first processor.
 ///
 /// # Errors
-/// In words, where the cell lacks a key that the test needs or the model refuses what was made.
+/// In words, where the cell lacks a key that the test needs, or the engine refuses what was made.
 pub fn system_of(how: How, more: &More, set: Set<'_>) -> Result<Made, String> {
+    let made = unplaced(how, more, set)?;
+    let (How::Partitioned(_), Made::System(system)) = (how, &made) else { return Ok(made) };
+    let mut draft = system.to_draft();
+    for (task, cpu) in draft.tasks.iter_mut().zip(placed(system)?.cpus) {
+        task.cpu = cpu;
+    }
+    system_made(draft)
+}
+
+/// The placement of a partitioned test.
+fn placed(system: &System) -> Result<Placed, String> {
+    let request = Request { heuristics: vec![Heuristic::FirstFit], ..Request::all(system) };
+    place_alone(system, &request, &options()).map_err(|error| error.to_string())
+}
+
+/// What a set may cost.
+fn options() -> Options {
+    let mut options = Options::default();
+    (options.effort, options.search_steps) = (EFFORT, Some(0));
+    options
+}
+
+fn system_made(draft: Draft) -> Result<Made, String> {
+    let told = |errors: Vec<_>| format!("the model refuses what was drawn: {errors:?}");
+    System::new(draft).map(|system| Made::System(Box::new(system))).map_err(told)
+}
+
+/// The same before tasks are placed.
+fn unplaced(how: How, more: &More, set: Set<'_>) -> Result<Made, String> {
     if let Some(task) = (0..set.wcet.len()).find(|&task| set.wcet[task] > set.deadline[task]) {
         return Ok(Made::TooLong(task));
     }
@@ -92,8 +121,7 @@ pub fn system_of(how: How, more: &More, set: Set<'_>) -> Result<Made, String> {
             switch(&mut draft, &high);
         }
     }
-    let told = |errors: Vec<_>| format!("the model refuses what was drawn: {errors:?}");
-    System::new(draft).map(|system| Made::System(Box::new(system))).map_err(told)
+    system_made(draft)
 }
 
 /// What `analyze` says of the system that a set is made into.
@@ -101,20 +129,16 @@ pub fn system_of(how: How, more: &More, set: Set<'_>) -> Result<Made, String> {
 /// # Errors
 /// As [`system_of`], and where the system lies outside the assumptions of every test.
 pub fn decide(how: How, more: &More, set: Set<'_>) -> Result<Verdict, String> {
-    let Made::System(system) = system_of(how, more, set)? else { return Ok(Verdict::Misses) };
-    let mut options = Options::default();
-    (options.effort, options.search_steps) = (EFFORT, Some(0));
+    let Made::System(system) = unplaced(how, more, set)? else { return Ok(Verdict::Misses) };
     if let How::Partitioned(_) = how {
-        let request = Request { heuristics: vec![Heuristic::FirstFit], ..Request::all(&system) };
-        let placed = place_alone(&system, &request, &options).map_err(|error| error.to_string())?;
         // That a heuristic finds no place proves nothing, but that there is too much to do does.
-        return Ok(match placed.left {
+        return Ok(match placed(&system)?.left {
             0 => Verdict::Meets,
             _ if asks_for_more_than(set, system.platform().cpus.len()) => Verdict::Misses,
             _ => Verdict::Unknown,
         });
     }
-    let found = analyze(&system, &options).map_err(|error| error.to_string())?;
+    let found = analyze(&system, &options()).map_err(|error| error.to_string())?;
     let is_served = found.servers.iter().all(|server| server.guaranteed != Some(false));
     Ok(match found.schedulable {
         Schedulable::Yes if is_served => Verdict::Meets,

@@ -134,7 +134,7 @@ def generate(
         least=_checks.finite("least", least),
         factor=_checks.finite("factor", factor),
         seed=_checks.whole("seed", seed),
-        first=_checks.whole("first", first),
+        first=_checks.whole("first", first, 0, 2**64 - sets),
         threads=_threads(threads),
         bounds=_bounds(sets, each, lower, upper),
     )
@@ -286,7 +286,14 @@ def _bound_of_tasks(argument: str, tasks: int, given: list[object]) -> list[floa
 
 
 def _is_list(given: object) -> bool:
-    return isinstance(given, Iterable) and not isinstance(given, (str, bytes))
+    # An array of NumPy without dimensions has the method, and is no list.
+    if isinstance(given, (str, bytes)):
+        return False
+    try:
+        iter(given)  # type: ignore[call-overload]
+    except TypeError:
+        return False
+    return True
 
 
 def _names(tests: Iterable[str]) -> tuple[str, ...]:

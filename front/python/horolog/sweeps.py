@@ -164,7 +164,7 @@ def generate_systems(generator: Mapping[str, Any], test: str, count: int, *, see
     if not isinstance(generator, Mapping):
         raise bad_argument("generator", f"{type(generator).__name__} is not a mapping of keys")
     sets = _checks.whole("count", count, 1, 1_000_000)
-    number, start = _checks.whole("seed", seed), _checks.whole("first", first)
+    number, start = _checks.whole("seed", seed), _checks.whole("first", first, 0, 2**64 - sets)
     head = {"name": "systems", "sets": 1, "tests": [_checks.text("test", test)]}
     keys = _checks.plain("generator", dict(generator))
     text, name = _source({"sweep": head, "generator": keys})

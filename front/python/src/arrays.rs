@@ -50,7 +50,7 @@ impl Recipe {
             factor: self.factor,
         };
         let bounds = self.bounds.clone().map(|(lower, upper)| Bounds { lower, upper });
-        words.within(self.seed, bounds).map_err(Fault::words)
+        words.within(self.seed, bounds).map_err(|flaw| Fault::words(named_here(&flaw)))
     }
 }
 
@@ -64,6 +64,16 @@ fn values(count: usize, tasks: usize) -> Result<usize, Fault> {
 
 fn bytes_of(values: &[u64]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_ne_bytes()).collect()
+}
+
+/// A flaw, which begins with its argument, by the argument's name in Python.
+fn named_here(flaw: &str) -> String {
+    match flaw.split_once(':') {
+        Some((name @ ("shortest_period" | "longest_period" | "granularity"), rest)) => {
+            format!("{name}_ns:{rest}")
+        }
+        _ => flaw.to_owned(),
+    }
 }
 
 /// Three arrays of 64-bit integers as bytes: C, D, T.

@@ -1,13 +1,15 @@
 //! Events for the recorder from Python programs: the bridge to `horolog_probe`, as `horolog_tracing` is one for Rust's `tracing`.
 //!
 //! All events go through one trigger, `python`. While it is disabled a call looks at that and returns. No call here raises what an
-//! unrecorded one would not: a value of another type is recorded as its text.
+//! unrecorded one would not: a value of another type is recorded as its text. What ends a program (`KeyboardInterrupt`, `SystemExit`) goes on,
+//! also out of a value's own code.
 
 #[cfg(feature = "run")]
 mod bridge;
 
 use crate::faults::Fault;
 use bridge::{emit, is_wanted, start};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
 #[cfg(feature = "run")]
@@ -52,48 +54,45 @@ enum Given<'py> {
 }
 
 impl<'py> Argument<'py> {
-    fn of(name: Bound<'py, PyString>, given: Bound<'py, PyAny>) -> Argument<'py> {
+    fn of(name: Bound<'py, PyString>, given: Bound<'py, PyAny>) -> PyResult<Argument<'py>> {
         // A pair is a value and its unit.
         if let Ok(pair) = given.cast::<PyTuple>()
             && let Ok([value, unit]) = <[Bound<'py, PyAny>; 2]>::try_from(pair.iter().collect::<Vec<_>>())
             && let Ok(unit) = unit.cast_into::<PyString>()
         {
-            return Argument { name, unit: Some(unit), value: Given::of(value) };
+            return Ok(Argument { name, unit: Some(unit), value: Given::of(value)? });
         }
-        Argument { name, unit: None, value: Given::of(given) }
+        Ok(Argument { name, unit: None, value: Given::of(given)? })
     }
 }
 
 impl<'py> Given<'py> {
-    fn of(value: Bound<'py, PyAny>) -> Given<'py> {
+    fn of(value: Bound<'py, PyAny>) -> PyResult<Given<'py>> {
         if let Ok(value) = value.cast::<PyBool>() {
-            return Given::Bool(value.is_true());
+            return Ok(Given::Bool(value.is_true()));
         }
         if let Ok(value) = value.cast::<PyFloat>() {
-            return Given::Float(value.value());
+            return Ok(Given::Float(value.value()));
         }
-        if value.is_instance_of::<PyInt>() {
-            return Given::whole(&value).unwrap_or_else(|| Given::shown(&value));
+        let value = match value.cast_into::<PyString>() {
+            Ok(text) => return Ok(Given::Text(text)),
+            Err(error) => error.into_inner(),
+        };
+        // NumPy's numbers are whole or floats by their own code.
+        let py = value.py();
+        if let Some(signed) = known(py, value.extract::<i64>())? {
+            return Ok(Given::Signed(signed));
         }
-        match value.cast_into::<PyString>() {
-            Ok(text) => Given::Text(text),
-            // NumPy's numbers, say.
-            Err(error) => {
-                let value = error.into_inner();
-                let float = || value.extract::<f64>().ok().map(Given::Float);
-                Given::whole(&value).or_else(float).unwrap_or_else(|| Given::shown(&value))
-            }
+        if let Some(unsigned) = known(py, value.extract::<u64>())? {
+            return Ok(Given::Unsigned(unsigned));
         }
-    }
-
-    fn whole(value: &Bound<'py, PyAny>) -> Option<Given<'py>> {
-        let signed = value.extract::<i64>().ok().map(Given::Signed);
-        signed.or_else(|| value.extract::<u64>().ok().map(Given::Unsigned))
-    }
-
-    fn shown(value: &Bound<'py, PyAny>) -> Given<'py> {
-        let shown = value.repr().map(|text| text.to_string_lossy().into_owned());
-        Given::Shown(shown.unwrap_or_else(|_| "?".to_owned()))
+        if !value.is_instance_of::<PyInt>()
+            && let Some(float) = known(py, value.extract::<f64>())?
+        {
+            return Ok(Given::Float(float));
+        }
+        let shown = known(py, value.repr())?.map(|text| text.to_string_lossy().into_owned());
+        Ok(Given::Shown(shown.unwrap_or_else(|| "?".to_owned())))
     }
 }
 
@@ -103,8 +102,16 @@ fn text<'a>(value: &'a Bound<'_, PyString>) -> Cow<'a, str> {
     value.to_str().map_or_else(|_| value.to_string_lossy(), Cow::Borrowed)
 }
 
-fn given<'py>(arguments: Option<&Bound<'py, PyDict>>) -> Vec<Argument<'py>> {
-    let Some(arguments) = arguments else { return Vec::new() };
+/// What a value's own code gave; `None` where it failed. What is no `Exception` ends more than a call, and is passed on.
+fn known<T>(py: Python<'_>, found: PyResult<T>) -> PyResult<Option<T>> {
+    match found {
+        Err(error) if !error.is_instance_of::<PyException>(py) => Err(error),
+        found => Ok(found.ok()),
+    }
+}
+
+fn given<'py>(arguments: Option<&Bound<'py, PyDict>>) -> PyResult<Vec<Argument<'py>>> {
+    let Some(arguments) = arguments else { return Ok(Vec::new()) };
     let named =
         arguments.iter().filter_map(|(name, value)| Some((name.cast_into::<PyString>().ok()?, value)));
     named.take(MOST_ARGUMENTS).map(|(name, value)| Argument::of(name, value)).collect()
@@ -130,25 +137,27 @@ fn event<'py>(
 ) -> PyResult<()> {
     let name = named(py, name)?;
     if is_wanted() {
-        emit(name, "", &given(arguments));
+        emit(name, "", &given(arguments)?);
     }
     Ok(())
 }
 
 /// Records the new value of a counter, which Perfetto draws as a curve: the event ``NAME/counter``.
 #[pyfunction]
-#[pyo3(signature = (name, value, /, unit=""))]
+#[pyo3(signature = (name, value, /, unit=None))]
 fn counter<'py>(
     py: Python<'py>,
     name: &Bound<'py, PyAny>,
     value: Bound<'py, PyAny>,
-    unit: &str,
+    unit: Option<Bound<'py, PyAny>>,
 ) -> PyResult<()> {
     let name = named(py, name)?;
     if is_wanted() {
-        let unit = (!unit.is_empty()).then(|| PyString::new(py, unit));
+        // What is no text is no unit.
+        let unit = unit.and_then(|unit| unit.cast_into::<PyString>().ok());
+        let unit = unit.filter(|unit| unit.len().is_ok_and(|length| length > 0));
         let label = pyo3::intern!(py, "value").clone();
-        emit(name, "/counter", &[Argument { name: label, unit, value: Given::of(value) }]);
+        emit(name, "/counter", &[Argument { name: label, unit, value: Given::of(value)? }]);
     }
     Ok(())
 }
@@ -181,13 +190,13 @@ impl Span {
         Ok(Span { name, arguments: arguments.map(Bound::unbind) })
     }
 
-    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+    fn __enter__(slf: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
         if is_wanted() {
             let py = slf.py();
             let arguments = slf.arguments.as_ref().map(|arguments| arguments.bind(py));
-            emit(slf.name.bind(py), "/begin", &given(arguments));
+            emit(slf.name.bind(py), "/begin", &given(arguments)?);
         }
-        slf
+        Ok(slf)
     }
 
     /// What was raised goes on.

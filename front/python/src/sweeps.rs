@@ -118,7 +118,8 @@ fn made(plan: &Plan, seed: u64, first: u64, count: usize) -> Result<Vec<System>,
     let mut arrays = [const { Vec::new() }; 3];
     arrays.iter_mut().for_each(|array| array.resize(cell.recipe.tasks, 0_u64));
     let mut all = Vec::new();
-    for number in (first..).take(count) {
+    for place in 0..count as u64 {
+        let number = first.wrapping_add(place);
         let [wcet, deadline, period] = &mut arrays;
         prepared.draw(number, [wcet, deadline, period]).map_err(Fault::words)?;
         let set = Set { wcet, deadline, period, seed, number };

@@ -23,7 +23,7 @@ h.trace.event("odd/values", pair=(1, 2), broken=Broken(), half="\\ud800", long="
 h.trace.event("no/arguments")
 h.trace.event("same", value=1); h.trace.event("same", value=1.0); h.trace.event("same", value=(1, "ms"))
 h.trace.counter("queue/length", 3, unit="items")
-h.trace.counter("queue/length", 2.5)
+h.trace.counter("queue/length", 2.5, unit=None)
 span = h.trace.span("job", number=4)
 try:
     with span: raise ValueError
@@ -200,3 +200,27 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
     for bad in (0, -1, 1.5, True, 2**40, "x", np.array([1, 2])):
         with pytest.raises(h.BadInput, match="^pid"), h.attach(bad, tmp_path / "a.trace"):  # type: ignore[arg-type]
             pass
+
+
+ENDED = """
+import horolog as h, sys
+class Ended:
+    def __repr__(self): raise KeyboardInterrupt
+class Left:
+    def __index__(self): raise SystemExit(7)
+try:
+    h.trace.event("ended", value=Ended())
+    print("alone")
+except KeyboardInterrupt:
+    print("interrupted")
+with h.trace.span("left", value=Left()):
+    print("went on")
+"""
+
+
+def test_what_ends_a_program_in_a_value_goes_on(tmp_path: Path) -> None:
+    recording = recorded(tmp_path, ENDED)
+    # Only where it is recorded is the value asked for its text.
+    assert (recording.output, recording.status) == (b"interrupted\n", 7)
+    alone = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, check=True)
+    assert alone.stdout == b"alone\nwent on\n"

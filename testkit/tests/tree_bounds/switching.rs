@@ -45,3 +45,9 @@ fn a_deadline_that_is_put_off_preempts() {
     check("bandwidths-of-the-root", "soft", 383);
     check("bandwidths-in-a-budget", "low", 389);
 }
+
+#[test]
+fn what_is_left_of_a_bandwidth_is_a_stretch_of_its_own() {
+    check("kept-piece", "h", 88);
+    check("kept-piece-in-a-tree", "h", 70);
+}

@@ -8,7 +8,8 @@
 //!
 //! `h(t) + B(t) + K + (Σ Q/T + U_I)·t ≤ t`
 //!
-//! with h and B as in [`super::EdfSolver`], and `K + U_I·t` a line above all that interrupts and measured loads take. With
+//! with h and B as in [`super::EdfSolver`], and `K + U_I·t` a line above all that interrupts and measured loads take. Where switching costs,
+//! it is in Q, and what one period of each server has of it is in K once more: what is left of a budget may be a stretch of its own. With
 //! 1 − Σ Q/T − U_I = a/b that is `b·(h(t) + B(t) + K) ≤ a·t`: the criterion of a set with every execution time
 //! multiplied by b and every other time by a. So the same solver decides it.
 //!
@@ -41,7 +42,7 @@ struct Rest {
     share: BigRational,
     /// U_I.
     loads: BigRational,
-    /// K, ns.
+    /// K, ns, with the switching of servers that is in no share.
     burst: u64,
 }
 
@@ -68,9 +69,14 @@ impl Rest {
             loads += u;
         }
         let mut share = BigRational::one() - &loads;
-        for load in servers.filter_map(|server| server.load.as_ref()) {
+        for (server, load) in servers.filter_map(|server| Some((server, server.load.as_ref()?))) {
             if let ArrivalCurve::Periodic { separation, .. } = load.arrival {
                 share -= ratio(load.wcet, separation);
+            }
+            // What is left of a capacity may be a whole stretch, in a window however short.
+            if server.overhead > 0 {
+                let once = u128::from(server.overhead) + 2 * u128::from(cpu.context_switch);
+                burst += BigRational::from_integer(once.into());
             }
         }
         let burst =

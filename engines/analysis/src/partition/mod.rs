@@ -208,8 +208,10 @@ pub fn partition(
 }
 
 /// How a placement went.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
+    /// The processor of each task, in the system's order; what fits nowhere keeps its own.
+    pub cpus: Vec<CpuId>,
     /// How many tasks, or groups of tasks, fit nowhere.
     pub left: usize,
     /// How many placements were tested by more than a bound of the utilisation.
@@ -230,7 +232,13 @@ pub fn place_alone(system: &System, request: &Request, options: &Options) -> Res
     let placement = problem.place(heuristic, problem.cpus.len())?;
     let unplaced = placement.processors.iter().filter(|place| place.is_none()).count();
     let left = unplaced - placement.splits.len();
-    Ok(Placed { left, tests: placement.tests, given_up: placement.given_up })
+    let mut cpus: Vec<CpuId> = system.tasks().iter().map(|task| task.cpu).collect();
+    for (unit, place) in problem.units.iter().zip(&placement.processors) {
+        for id in &unit.tasks {
+            place.iter().for_each(|&place| cpus[id.index()] = problem.cpus[place]);
+        }
+    }
+    Ok(Placed { cpus, left, tests: placement.tests, given_up: placement.given_up })
 }
 
 /// The system on so many processors.

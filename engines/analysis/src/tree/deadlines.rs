@@ -13,8 +13,10 @@ use horolog_model::{Capacity, Order, ServerKind};
 pub(super) struct Deadlines {
     /// The longest time for which it has something to run, ns.
     pub(super) longest: Result<u128, NoAnswer>,
-    /// Whether every deadline is met, also those of constant bandwidths; the reason where that is not proved.
+    /// Whether every deadline of a task is met; the reason where that is not proved.
     pub(super) all_meet: Result<(), Reason>,
+    /// The same of constant bandwidths, too.
+    pub(super) shares_meet: Result<(), Reason>,
 }
 
 /// Work with a deadline of its own.
@@ -29,6 +31,8 @@ struct Asked {
     due: Vec<Due>,
     /// Shares c/t, whose demand in a window is the share of it at most.
     shares: Vec<(u64, u64)>,
+    /// Switching of the shares in a window however short, ns: what is left of a budget may be a whole stretch.
+    switching: u128,
     /// What there is no test by deadlines for.
     obstacle: Option<Reason>,
 }
@@ -43,13 +47,17 @@ impl Deadlines {
             (Err(reason), None) => Err(reason.to_string()),
             (Ok(longest), None) => asked.all_meet(*longest, supply, &mut tree.effort()),
         };
-        Ok(Deadlines { longest, all_meet })
+        let is_late = all_meet.is_ok() && asked.switching > 0;
+        let late =
+            || "switching may delay what is left of a constant bandwidth beyond its deadline".to_owned();
+        let shares_meet = if is_late { Err(late()) } else { all_meet.clone() };
+        Ok(Deadlines { longest, all_meet, shares_meet })
     }
 }
 
 impl Asked {
     fn of(tree: &Tree<'_>, node: Node) -> Asked {
-        let mut asked = Asked { due: Vec::new(), shares: Vec::new(), obstacle: None };
+        let mut asked = Asked { due: Vec::new(), shares: Vec::new(), switching: 0, obstacle: None };
         let mut open = vec![node];
         while let Some(node) = open.pop() {
             for &id in tree.tasks_below(node) {
@@ -72,6 +80,10 @@ impl Asked {
                         let overhead = tree.overhead(id).unwrap_or(LONGEST_NS);
                         let whole = capacity.budget.as_ns().saturating_add(overhead);
                         asked.shares.push((whole, capacity.period.as_ns()));
+                        if overhead > 0 {
+                            asked.switching +=
+                                u128::from(overhead) + 2 * u128::from(tree.costs.context_switch);
+                        }
                     }
                     // After all deadlines.
                     ServerKind::Background => {}
@@ -88,7 +100,8 @@ impl Asked {
         asked
     }
 
-    /// The most that is due within a window of `t` ns at whose start nothing is that is due in it.
+    /// The most that is due within a window of `t` ns at whose start nothing is that is due in it. Where switching costs, windows in
+    /// which no task is due do not count: what is left of a constant bandwidth may be late then.
     fn within(&self, t: u128, effort: &mut u64) -> Result<u128, NoAnswer> {
         let mut sum = 0_u128;
         for due in &self.due {
@@ -97,6 +110,12 @@ impl Asked {
             if let Some(width) = late.checked_sub(u128::from(due.deadline)) {
                 sum += due.arrival.own_up_to(width) * u128::from(due.wcet);
             }
+        }
+        if self.switching > 0 {
+            if sum == 0 {
+                return Ok(0);
+            }
+            sum += self.switching;
         }
         for &(budget, period) in &self.shares {
             spend(effort, 1)?;

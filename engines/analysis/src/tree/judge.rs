@@ -171,7 +171,7 @@ impl Tree<'_> {
         let kind = above.map(|id| (id, self.system.server(id).kind));
         if let Some((node, ServerKind::ConstantBandwidth { capacity, .. })) = kind {
             let met = match self.deadlines.get(&self.compares(self.parent(node))) {
-                Some(Ok(deadlines)) => deadlines.all_meet.clone(),
+                Some(Ok(deadlines)) => deadlines.shares_meet.clone(),
                 _ => Err(NoAnswer::NotSchedulable.to_string()),
             };
             let (budget, period, none) = (capacity.budget.as_ns(), capacity.period.as_ns(), Above::default());
@@ -198,7 +198,7 @@ impl Tree<'_> {
             (
                 ServerKind::ConstantBandwidth { .. } | ServerKind::TotalBandwidth { .. },
                 Some(Ok(deadlines)),
-            ) => Some(deadlines.all_meet.is_ok()),
+            ) => Some(deadlines.shares_meet.is_ok()),
             _ => capacity.map(|it| {
                 completion.is_some_and(|completion| completion <= server.deadline.unwrap_or(it.period))
             }),

@@ -492,7 +492,9 @@ impl<'s> Tree<'s> {
         };
         // Its children's deadlines are compared there, so its own supply is not used.
         let mut longest = deadlines.longest;
-        if let (ServerKind::ConstantBandwidth { capacity, .. }, Ok(())) = (server.kind, &deadlines.all_meet) {
+        if let (ServerKind::ConstantBandwidth { capacity, .. }, Ok(())) =
+            (server.kind, &deadlines.shares_meet)
+        {
             let own = deadlines::share_backlog(&self.all_work(Some(id)), capacity, &mut self.effort());
             longest = match (longest, own) {
                 (Ok(longest), Ok(own)) => Ok(longest.min(own)),

@@ -327,6 +327,29 @@ fn more_than_all_processors_misses_and_a_job_longer_than_its_deadline_does() {
 }
 
 /// Every key that the tests read.
+/// What is placed is in the system that the test makes, and proves it.
+#[test]
+fn a_partitioned_system_has_the_placement_that_its_test_found() {
+    let keys = "processors = 3\ntasks = 8\nutilisation = 2.8\nmethod = \"uunifast-discard\"";
+    let (mut placed, mut unplaced) = (0, 0);
+    for word in ["partitioned-fp", "partitioned-edf"] {
+        let drawn = Drawn::of(plan(&[word], keys));
+        for (system, verdict) in drawn.systems(word).iter().zip(drawn.verdicts(word)) {
+            let found =
+                horolog_analysis::analyze(system, &horolog_analysis::Options::default()).expect("known");
+            if verdict == Verdict::Meets {
+                placed += 1;
+                assert_eq!(found.schedulable, horolog_analysis::Schedulable::Yes, "{word}");
+                assert!(system.tasks().iter().any(|task| task.cpu.0 > 0));
+            } else {
+                unplaced += 1;
+                assert_ne!(found.schedulable, horolog_analysis::Schedulable::Yes, "{word}");
+            }
+        }
+    }
+    assert!(placed > 10 && unplaced > 0, "{placed} {unplaced}");
+}
+
 const EVERY_KEY: &str = "processors = 2\nsegments = 3\naccess = 0.4\nhigh = 0.4\nhigh_factor = 2\nserver_budget = \"1 ms\"\nserver_period = \"20 ms\"\nresources = 2\nrequests = 2\nshortest_section = \"1 us\"\nlongest_section = \"2 ms\"\n";
 
 #[test]
