@@ -8,8 +8,10 @@ use crate::error::AnalysisError;
 use crate::result::{Analysis, Schedulable, TaskVerdict, TestResult, Verdict};
 use crate::{mixed_criticality, spin_locks, suspended_waits};
 use horolog_model::{
-    CpuId, Policy, Preemption, PriorityAssignment, Protocol, Resource, System, Task, TaskId,
+    CpuId, Device, DeviceService, Policy, Preemption, PriorityAssignment, Protocol, Resource, ServerId,
+    System, Task, TaskId,
 };
+use horolog_time::Span;
 
 /// The name that stands for a test where there is none.
 pub(crate) const NO_TEST: &str = "none";
@@ -41,8 +43,51 @@ pub(crate) fn unmodelled(system: &System) -> Option<String> {
     ))
 }
 
-/// Why nothing is known of the tasks of one processor: the blocking of its sections has no bound here.
+/// Why nothing is known of the tasks of one processor: the blocking of its sections, or the switching of a server, has no bound here.
 pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
+    why_sections(system, cpu).or_else(|| Some(endless_switching(system, cpu)?.1))
+}
+
+/// A budget on a platform where a switch or a timer costs something, whose jobs may take no time: no budget limits how many of them
+/// begin in a period, and so what their switching takes. The server, and why.
+pub(crate) fn endless_switching(system: &System, cpu: CpuId) -> Option<(&str, String)> {
+    let platform = system.platform();
+    if platform.context_switch_cost().is_zero() && platform.timer_interrupt_cost().is_zero() {
+        return None;
+    }
+    let mut budgets = system.servers_on(cpu).filter(|(_, server)| server.kind.capacity().is_some());
+    budgets.find_map(|(id, server)| {
+        let (name, key) = empty_job(system, id)?;
+        let why = format!(
+            "no test bounds the switching of `{}` on CPU {}: a job of `{name}` may take no time, so its budget does not limit how many begin \
+             in a period; give `{name}` {key} above zero if its jobs always take some",
+            server.name, cpu.0
+        );
+        Some((server.name.as_str(), why))
+    })
+}
+
+/// What a budget serves, itself or through budgets below it, whose jobs may take no time; and the key that says so.
+fn empty_job(system: &System, budget: ServerId) -> Option<(&str, &'static str)> {
+    let is_served = |id: TaskId| system.schedulers_above(id).any(|above| above == budget);
+    let mut tasks = system.tasks_on(system.server(budget).cpu).filter(|(id, _)| is_served(*id));
+    let task = tasks.find(|(_, task)| task.bcet.is_zero()).map(|(_, task)| (task.name.as_str(), "a bcet"));
+    let name = &system.server(budget).name;
+    let served =
+        |device: &&Device| matches!(&device.service, DeviceService::Server { server } if server == name);
+    let mut devices = system.devices().iter().filter(served);
+    task.or_else(|| {
+        let device = devices.find(|device| shortest_event(device).is_zero())?;
+        Some((device.name.as_str(), "a cost"))
+    })
+}
+
+/// The least that a server executes for one event of a device: one that admission control turns away has the test alone.
+pub(crate) fn shortest_event(device: &Device) -> Span {
+    device.admission.map_or(device.least_cost, |admission| admission.cost)
+}
+
+fn why_sections(system: &System, cpu: CpuId) -> Option<String> {
     let first = system.tasks_on(cpu).find_map(|(_, task)| task.sections.first())?;
     let mut resource = first.resource.as_str();
     let is_rigid = |task: &Task| task.preemption != Preemption::Preemptive;
@@ -114,6 +159,13 @@ pub(crate) fn refuse_on(system: &System, cpu: CpuId) -> Result<(), AnalysisError
             )
         })
     };
+    if let Some((server, why)) = endless_switching(system, cpu) {
+        return Err(AnalysisError::outside(
+            format!("server.{server}"),
+            why,
+            "simulate the file, run it and verify the trace",
+        ));
+    }
     match (system.first_held(), why_on(system, cpu).or_else(together)) {
         (Some(at), Some(why)) => {
             Err(AnalysisError::outside(at, why, "simulate the file, run it and verify the trace"))

@@ -11,6 +11,7 @@
 //! - a release is noticed up to `l`, and with a tick up to `l + t`, late: that much jitter is added.
 
 use crate::arrival_curve::ArrivalCurve;
+use crate::beyond;
 use crate::driver::{self, Drivers, announced_late};
 use crate::error::AnalysisError;
 use crate::hyperbolic_load::HyperbolicLoad;
@@ -148,7 +149,7 @@ impl CpuModel {
     /// # Errors
     /// Where a time with its costs is longer than 2^62 ns, and where the system has a tree of schedulers, a cluster or modes.
     pub fn new(system: &System, cpu: CpuId) -> Result<CpuModel, AnalysisError> {
-        crate::beyond::refuse_on(system, cpu)?;
+        beyond::refuse_on(system, cpu)?;
         CpuModel::of(system, cpu)
     }
 
@@ -438,7 +439,7 @@ impl CpuTask {
             deadline: device.deadline.map(|d| d.as_ns()),
             wcet,
             bare_wcet,
-            bcet: bare_wcet,
+            bcet: beyond::shortest_event(device).as_ns(),
             offset: None,
             priority: None,
             shape: Shape {

@@ -57,7 +57,8 @@ pub(crate) fn print(costs: &CostSource) {
         }
     }
     if let Some(reason) = &costs.not_counted {
-        outln!("the machine's costs count as zero: {reason}");
+        let of_file = if costs.has(CostOrigin::File) { " where the file gives none" } else { "" };
+        outln!("the machine's costs count as zero{of_file}: {reason}");
     }
 }
 

@@ -97,7 +97,8 @@ impl CostSource {
         self.costs.iter().any(|cost| cost.origin == origin)
     }
 
-    /// Where they come from, in words after "proved": `with machine.toml`, `with costs of this minute`, `without the machine's costs`;
+    /// Where they come from, in words after "proved": `with machine.toml`, `with costs of this minute`, `with the
+    /// costs of the file alone`, `without the machine's costs`;
     /// nothing where they are the file's own.
     #[must_use]
     pub fn in_words(&self) -> String {
@@ -107,6 +108,9 @@ impl CostSource {
         let file = self.profile.as_ref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy());
         match file {
             Some(file) if self.has(CostOrigin::Profile) => format!("with {file}"),
+            _ if self.has(CostOrigin::NotCounted) && self.has(CostOrigin::File) => {
+                "with the costs of the file alone".to_owned()
+            }
             _ if self.has(CostOrigin::NotCounted) => "without the machine's costs".to_owned(),
             _ => String::new(),
         }

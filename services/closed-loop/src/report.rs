@@ -137,7 +137,8 @@ fn verdict(result: &LoopResult) -> page::Verdict {
     let mut qualifiers = Vec::new();
     let costs = &result.proof.costs;
     if let Some(reason) = &costs.not_counted {
-        qualifiers.push(format!("The machine's costs count as zero: {reason}."));
+        let of_file = if costs.has(CostOrigin::File) { " where the file gives none" } else { "" };
+        qualifiers.push(format!("The machine's costs count as zero{of_file}: {reason}."));
     }
     if costs.has(CostOrigin::Profile)
         && let Some(path) = &costs.profile

@@ -2,7 +2,7 @@
 //! before, each with the longest response that the simulation shows.
 
 use super::ns;
-use horolog_analysis::{Options, analyze};
+use horolog_analysis::{Options, Verdict, analyze};
 use horolog_sim::{Horizon, SimOptions, simulate};
 use horolog_trace::NullSink;
 
@@ -18,6 +18,9 @@ fn check(name: &str, task: &str, shown: u64) {
         let Some(largest) = run.response_ns_max else { continue };
         if verdict.name == task {
             assert_eq!(largest, ns(shown), "{name}: what {task} shows");
+        }
+        if verdict.verdict == Verdict::Meets {
+            assert!(run.missed == 0, "{name}: {} misses", verdict.name);
         }
         for test in &verdict.tests {
             let Some(bound) = test.response else { continue };
@@ -50,4 +53,17 @@ fn a_deadline_that_is_put_off_preempts() {
 fn what_is_left_of_a_bandwidth_is_a_stretch_of_its_own() {
     check("kept-piece", "h", 88);
     check("kept-piece-in-a-tree", "h", 70);
+}
+
+#[test]
+fn a_budget_does_not_limit_jobs_that_take_no_time() {
+    check("empty-jobs", "h", 250);
+    check("empty-jobs-edf", "h", 278);
+    check("empty-jobs-in-a-tree", "h", 250);
+}
+
+#[test]
+fn events_of_a_device_below_a_server_may_take_less_than_their_cost() {
+    check("refused-events", "h", 250);
+    check("short-events", "h", 170);
 }

@@ -5,7 +5,7 @@
 //! reason: where a deadline that is not proved is proved with a larger `bcet`.
 
 use super::verdict::{Known, soft_verdicts};
-use crate::cpu_model::CpuModel;
+use crate::cpu_model::{CpuModel, CpuTask};
 use crate::error::AnalysisError;
 use crate::options::Options;
 use crate::result::Verdict;
@@ -58,20 +58,23 @@ pub(crate) fn reasons(
                 with(middle)?.is_some_and(|found| gained(&found).iter().all(|(_, is_proved)| *is_proved));
             *if is_enough { &mut good } else { &mut bad } = middle;
         }
-        reasons.push(words(cpu, index, good, &open));
+        reasons.push(words(system, cpu, index, good, &open));
     }
     Ok(reasons)
 }
 
-fn words(cpu: &CpuModel, index: usize, least: u64, gained: &[(String, bool)]) -> String {
+fn words(system: &System, cpu: &CpuModel, index: usize, least: u64, gained: &[(String, bool)]) -> String {
     let server = &cpu.servers[index];
-    let short: Vec<(&str, u64)> = server
-        .queue
-        .iter()
-        .filter(|task| task.bcet < least)
-        .map(|task| (task.name.as_str(), task.bcet))
-        .collect();
-    let shortest = short.iter().min_by_key(|(_, bcet)| *bcet).copied().unwrap_or(("", 0));
+    let short: Vec<&CpuTask> = server.queue.iter().filter(|task| task.bcet < least).collect();
+    let Some(shortest) = short.iter().min_by_key(|task| task.bcet) else {
+        return String::new();
+    };
+    let device = driver::device_of(shortest.id, system).map(|index| &system.devices()[index]);
+    let (what, key) = match device {
+        None => ("task", "bcet"),
+        Some(device) if device.admission.is_some() => ("device", "admission cost"),
+        Some(_) => ("device", "least cost"),
+    };
     let others = match short.len() {
         0 | 1 => String::new(),
         2 => " (and 1 other task of the server)".to_owned(),
@@ -80,15 +83,14 @@ fn words(cpu: &CpuModel, index: usize, least: u64, gained: &[(String, bool)]) ->
     let names: Vec<String> = gained.iter().take(3).map(|(name, _)| format!("`{name}`")).collect();
     let more = gained.len().checked_sub(4).map_or_else(String::new, |more| format!(" and {} more", more + 1));
     format!(
-        "server `{}`: {} of costs a period, since its budget holds that many jobs of {}, the bcet of task `{}`; with a bcet of at least {} \
-         {}{more} would be proved: give `{}`{others} that bcet, if its jobs never take less",
+        "server `{}`: {} of costs a period, since its budget holds that many jobs of {}, the {key} of {what} `{name}`; with one of at least {} \
+         {}{more} would be proved: give `{name}`{others} that {key}, if it never takes less",
         server.name,
         Span::from_ns(server.overhead).rounded(),
-        Span::from_ns(shortest.1),
-        shortest.0,
+        Span::from_ns(shortest.bcet),
         Span::from_ns(least),
         names.join(", "),
-        shortest.0,
+        name = shortest.name,
     )
 }
 

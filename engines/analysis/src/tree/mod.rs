@@ -138,6 +138,9 @@ impl<'s> Tree<'s> {
                 "a time table is there, and how the platform's costs cut its windows is not known".to_owned(),
             );
         }
+        if let Some((_, why)) = crate::beyond::endless_switching(self.system, self.cpu) {
+            return Some(why);
+        }
         let mut servers = self.system.servers_on(self.cpu);
         if let Some((_, server)) =
             servers.find(|(id, _)| self.overhead(*id).is_none() || self.moves_of(*id).is_none())
