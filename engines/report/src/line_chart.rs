@@ -147,7 +147,7 @@ impl LineChart {
             out,
             "<path d=\"M{LEFT} {TOP}V{foot}H{right}\" fill=\"none\" stroke=\"#444\"/>\
              <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
-             <text x=\"18\" y=\"{1:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 18 {:.1})\">{}</text>",
+             <text x=\"18\" y=\"{3:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 18 {3:.1})\">{4}</text>",
             (LEFT + right) / 2.0,
             HEIGHT - 14.0,
             html(&self.x_label),

@@ -26,15 +26,15 @@ fn a_bcet_that_makes_the_costs_too_large_is_named_with_the_least_one_that_does_n
     assert!(!is_proved);
     assert!(reason.starts_with("server `s`: 40 s of costs a period"), "{reason}");
     assert!(reason.contains("jobs of 1 ns, the bcet of task `soft`"), "{reason}");
-    assert!(reason.ends_with("give `soft` that bcet, if its jobs never take less"), "{reason}");
-    let (_, rest) = reason.split_once("with a bcet of at least ").unwrap();
+    assert!(reason.ends_with("give `soft` that bcet, if it never takes less"), "{reason}");
+    let (_, rest) = reason.split_once("with one of at least ").unwrap();
     let least: horolog_time::Span =
         rest.split_whitespace().take(2).collect::<Vec<_>>().join(" ").parse().unwrap();
     assert_eq!(reasons(&least.to_string(), "8 ms"), (true, Vec::new()));
     let less = format!("{} ns", least.as_ns() - 1);
     let (is_proved, found) = reasons(&less, "8 ms");
     assert!(!is_proved && found.len() == 1, "{found:?}");
-    assert!(found[0].contains(&format!("with a bcet of at least {least} ")), "{found:?}");
+    assert!(found[0].contains(&format!("with one of at least {least} ")), "{found:?}");
 }
 
 /// Nothing is told of a small `bcet` with which all is proved, of one that no other would help, and of one on a platform without

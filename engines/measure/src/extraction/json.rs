@@ -33,6 +33,7 @@ impl Proposal {
             "tasks": tasks,
             "resources": self.locks.resources,
             "locks_left_out": self.locks.left_out,
+            "unmodelled": self.unmodelled(),
             "background": self.background,
             "toml": self.to_toml().ok(),
         })

@@ -1,6 +1,7 @@
 //! A proposed system: the tasks of all threads, and what of each stands in the file.
 
 use super::arrivals;
+use super::event::WaitKind;
 use super::jobs::Job;
 use super::load;
 use super::pattern::{Pattern, Reading, arrivals_of};
@@ -186,6 +187,43 @@ pub struct Proposal {
     pub background: Vec<Background>,
     /// Locks that several threads share.
     pub locks: Locks,
+}
+
+impl Proposal {
+    /// What the system does, or may do, and the proposed file does not say, a sentence each.
+    #[must_use]
+    pub fn unmodelled(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let shares = |index: usize| {
+            self.tasks[..index].iter().any(|(_, values)| values.cpu == self.tasks[index].1.cpu)
+        };
+        if self.policy == "fixed-priority" && !self.priorities_known && (0..self.tasks.len()).any(shares) {
+            found.push(
+                "the record tells no priorities, so that `deadline-monotonic` is a guess: give each task its `priority`, or take this line out \
+                 where the guess is right"
+                    .to_owned(),
+            );
+        }
+        let has_locks = self.tasks.iter().any(|(task, _)| !task.locks.is_empty());
+        for (task, _) in self.tasks.iter().filter(|_| !has_locks) {
+            let sleeps = task.other_sleeps.iter().filter(|(kind, _)| kind.wait == WaitKind::Futex);
+            let count: u64 = sleeps.map(|(_, count)| count).sum();
+            if count == 0 {
+                continue;
+            }
+            found.push(format!(
+                "`{}` slept on futexes within its jobs ({count} times), as for a mutex, and the record has no locks: \
+                 `horolog trace record --locks --kernel`, then `horolog measure extract --from`",
+                task.name
+            ));
+        }
+        for left_out in &self.locks.left_out {
+            let users = left_out.tasks.iter().chain(&left_out.others);
+            let users: Vec<&str> = users.map(|user| &**user).collect();
+            found.push(format!("{} is shared by {}: {}", left_out.lock, users.join(", "), left_out.why));
+        }
+        found
+    }
 }
 
 /// Proposes a system for the threads that an observer followed.

@@ -135,17 +135,15 @@ impl Printer {
         self.line(&format!("body = {{ spin = {} }}", duration(values.spin)));
     }
 
-    /// Shared locks that the file cannot say: nothing is proved beside them.
+    /// What the record does not tell, and shared locks that the file cannot say: nothing is proved beside them.
     fn unmodelled(&mut self, proposal: &Proposal) {
-        if proposal.locks.left_out.is_empty() {
+        let left_out = proposal.unmodelled();
+        if left_out.is_empty() {
             return;
         }
-        self.comment("Shared locks that the file cannot say: nothing is proved. Take out a line whose lock does not matter.");
+        self.comment("What the file does not say: nothing is proved. Take out a line that does not matter, or that you have looked after.");
         self.line("unmodelled = [");
-        for left_out in &proposal.locks.left_out {
-            let users = left_out.tasks.iter().chain(&left_out.others);
-            let users: Vec<&str> = users.map(|user| &**user).collect();
-            let words = format!("{} is shared by {}: {}", left_out.lock, users.join(", "), left_out.why);
+        for words in left_out {
             let words: String = words.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
             self.line(&format!("  {},", quoted(&words)));
         }

@@ -135,14 +135,9 @@ fn write(words: &ExtractArguments, proposal: &Proposal) -> Done {
             users.join(", ")
         ));
     }
-    for left_out in &proposal.locks.left_out {
-        let users: Vec<&str> = left_out.tasks.iter().chain(&left_out.others).map(|user| &**user).collect();
-        progress::say(format_args!(
-            "{} is shared by {} and is not in the file: {}",
-            left_out.lock,
-            users.join(", "),
-            left_out.why
-        ));
+    let unmodelled = proposal.unmodelled();
+    for words in &unmodelled {
+        progress::say(format_args!("not in the file: {words}"));
     }
     let text = proposal.to_toml().map_err(Failure::bad_input)?;
     match &words.out {
@@ -151,7 +146,12 @@ fn write(words: &ExtractArguments, proposal: &Proposal) -> Done {
             for (task, _) in &proposal.tasks {
                 progress::say(format_args!("{}: confidence {}", task.name, task.confidence.word()));
             }
-            progress::say(format_args!("written: {}; `horolog analyze` proves it", path.display()));
+            let what = if unmodelled.is_empty() {
+                "proves it"
+            } else {
+                "proves nothing of it while `unmodelled` has a line"
+            };
+            progress::say(format_args!("written: {}; `horolog analyze` {what}", path.display()));
         }
         None if words.format == ExtractFormat::Toml => output::write(format_args!("{text}")),
         None => {}
