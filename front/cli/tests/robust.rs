@@ -16,6 +16,30 @@ fn trace(folder: &tempfile::TempDir) -> String {
     trace
 }
 
+/// What is read is never written over, also not by a link.
+#[test]
+fn an_output_that_is_the_input_leaves_it_as_it_was() {
+    let (place, system) = folder(&fs::read_to_string(QUICK_START).unwrap());
+    let trace = trace(&place);
+    let link = inside(&place, "link.pftrace");
+    std::os::unix::fs::symlink(&trace, &link).unwrap();
+    let calls: [(&str, &[&str]); 6] = [
+        (&trace, &["trace", "convert", &trace, &trace, "--to", "perfetto"]),
+        (&trace, &["trace", "convert", &trace, &link]),
+        (&system, &["simulate", &system, "--trace", &system]),
+        (&system, &["run", &system, "--for", "10ms", "--trace", &system]),
+        (&system, &["analyze", &system, "--certificate", &system]),
+        (&system, &["analyze", &system, "--counterexample", &system]),
+    ];
+    for (input, words) in calls {
+        let before = fs::read(input).unwrap();
+        let found = done(words.iter().copied());
+        assert_eq!(found.status, Some(2), "{words:?}: {found:?}");
+        assert!(found.err.contains("is what is read") && found.err.contains("another name"), "{found:?}");
+        assert!(fs::read(input).unwrap() == before, "{words:?} has changed its input");
+    }
+}
+
 #[test]
 fn a_reader_that_has_seen_enough_is_no_failure() {
     let (place, _) = folder("");

@@ -60,5 +60,7 @@ pub use serve::serve_thread;
 pub use simulated::{replayed_run, simulated_run};
 pub use told::{Told, ToldPlace, place_told, words_told};
 #[cfg(feature = "run")]
-pub use traces::{Converted, TraceCounts, TraceFormat, convert_trace, trace_diff, trace_statistics};
+pub use traces::{
+    Converted, TraceCounts, TraceFormat, convert_trace, keep_input, trace_diff, trace_statistics,
+};
 pub use verified::{bounds, is_own_trace, is_simulated, override_bounds, verify_foreign, verify_trace};

@@ -12,7 +12,23 @@ use horolog_trace::{Record, ctf, perfetto};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+/// Refuses to write where what is read lies: the file would be emptied first.
+///
+/// # Errors
+/// Both are one file, also by a link.
+pub fn keep_input(input: &Path, output: &Path) -> Result<(), LoopError> {
+    let place = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    match (place(input), place(output)) {
+        (Some(read), Some(written)) if read == written => Err(LoopError::bad_input(format_args!(
+            "{} is what is read, so nothing is written there; give the output another name",
+            output.display()
+        ))),
+        _ => Ok(()),
+    }
+}
 
 /// What a trace can be converted to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -183,6 +199,7 @@ pub fn convert_trace(
     format: TraceFormat,
     filter: &Filter,
 ) -> Result<Converted, LoopError> {
+    keep_input(path, out)?;
     let mut converted = Converted::default();
     let reader = match format {
         TraceFormat::Perfetto | TraceFormat::PerfettoCompressed => {

@@ -23,6 +23,7 @@ pub(crate) fn run(words: &SimulateArguments) -> Done {
 
 /// One file: prints its result and returns its verdict.
 fn one(file: &FileArguments, words: &SimulateArguments, results: &mut Results) -> Result<Closing, Failure> {
+    input::keep(file, [&words.trace])?;
     let (system, file) = input::system(file)?;
     let (system, source_of_costs) =
         costs::filled_on_request(&system, &words.machine, "a simulation has no machine")?;
