@@ -249,15 +249,21 @@ impl<'a> Apart<'a> {
         now > *limit
     }
 
-    /// The outcome of a process that is gone, which was noticed at `at` ns.
-    fn reckon(&mut self, at: u64, reckoning: &mut Reckoning, out: &mut dyn FnMut(Record)) -> Outcome {
-        let at = at.max(reckoning.end.as_ns());
+    /// The outcome of a process that is gone, which was noticed at `noticed` ns.
+    fn reckon(&mut self, noticed: u64, reckoning: &mut Reckoning, out: &mut dyn FnMut(Record)) -> Outcome {
+        let (cause, what) = self.how_it_ended();
+        let at = match cause {
+            // It was there, and was killed because of that.
+            EndCause::Stuck => noticed.max(reckoning.end.as_ns()),
+            // When it ended is not known: a process that is killed may be long in dying, and none of its jobs could end meanwhile. Its last
+            // record is the last sign of life.
+            _ => reckoning.end.as_ns(),
+        };
         // No job is released after the time that the run was to take, however long its process took to end.
         let at = match self.options.limit {
             Limit::For(span) => at.min(span.as_ns()),
             Limit::Forever => at,
         };
-        let (cause, what) = self.how_it_ended();
         let ended_by = self.ending(cause, what, at, reckoning);
         let mut outcome = blank(self.system, &self.options, &self.plan, at);
         let tasks = reckoning.finish((&self.companion.system, &self.options), at, out);
