@@ -544,7 +544,11 @@ fn without_program(evidence: &Evidence<'_>, short: &super::answers::Uncovered) -
 fn program_ended<'a>(evidence: &Evidence<'a>, task: &str) -> Option<&'a str> {
     let notes = evidence.outcome.map(|outcome| outcome.notes.as_slice()).unwrap_or_default();
     let beginning = format!("task {task}: its program ");
-    notes.iter().find_map(|note| note.strip_prefix(&beginning)?.strip_suffix(" before the run did"))
+    let how =
+        notes.iter().find_map(|note| note.strip_prefix(&beginning)?.strip_suffix(" before the run did"));
+    // Whoever stops the run from a terminal stops its programs, too.
+    const OF_WHO_STOPS: [&str; 4] = ["signal 1", "signal 2", "signal 3", "SIGTERM"];
+    how.filter(|how| !OF_WHO_STOPS.iter().any(|signal| how.ends_with(signal)))
 }
 
 /// What to do about a program that ended in this way.
