@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Done, SYSTEM, end, folder, horolog, inside, is_alive, real_time, signal, start, wait_for};
+use common::{
+    Done, SYSTEM, done, end, folder, horolog, inside, is_alive, real_time, signal, start, wait_for,
+};
 use std::path::Path;
 use std::process::Command;
 
@@ -215,4 +217,33 @@ fn no_miss_is_counted_beyond_a_kill() {
         assert_eq!(found["closing"]["word"], "undecided", "{found:#}");
         assert_eq!(found["model_violated"], 0, "{found:#}");
     }
+}
+
+/// No record tells of the miss of a job that never ends: the dump comes all the same, with what the others did meanwhile.
+#[test]
+fn a_run_without_end_dumps_what_led_to_a_job_that_does_not_come_back() {
+    let Some(_alone) = real_time() else { return };
+    let source = "#include <unistd.h>\nstatic int jobs;\n\
+                  int step(void *job) { (void)job; if (jobs++ == 5) for (;;) pause(); return 0; }\n";
+    let Some((place, file)) = with_code(source, "") else { return };
+    let dumps = inside(&place, "dumps");
+    let run = start(&mut with_journals(&place, ["run", &file, "--forever", "--trace", &dumps]));
+    let first = Path::new(&dumps).join("miss-0001.trace");
+    wait_for("the dump", || first.exists());
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    signal(run.id(), "INT");
+    let ended = end(run);
+    assert_eq!(ended.no_panic().status, Some(1), "{ended:?}");
+    assert!(ended.err.contains("a deadline was missed"), "{ended:?}");
+    let shown = done(["trace", "show", first.to_str().expect("UTF-8")]).out;
+    let of = |what: &str, task: &str| {
+        let lines = shown.lines().enumerate();
+        let found = lines.filter(|(_, line)| line.contains(what) && line.contains(task)).last();
+        found.unwrap_or_else(|| panic!("{what} of {task}: {shown}")).0
+    };
+    // The job began, and the other task went on for a second.
+    assert!(shown.lines().nth(of("start", "e2e-fast")).is_some_and(|line| line.contains("#5")), "{shown}");
+    assert!(of("completion", "e2e-slow") > of("start", "e2e-fast") + 9, "{shown}");
+    let once = std::fs::read_dir(&dumps).expect("the folder").count();
+    assert_eq!(once, 1, "{ended:?}");
 }
