@@ -30,7 +30,7 @@ pub struct Ending {
     pub task: Option<String>,
     /// The job that ran, counted from 0; null outside all jobs, and where it is not known.
     pub job: Option<u64>,
-    /// When, since the common start.
+    /// When, since the common start; of a process that ended by itself, its last record: the last sign of life.
     pub at_ns: Span,
     /// What happened, in words.
     pub what: String,

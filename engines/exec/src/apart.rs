@@ -9,6 +9,7 @@ use crate::body::Bodies;
 use crate::collect::Collector;
 use crate::early::{Early, What};
 use crate::outcome::blank;
+use crate::overdue::Overdue;
 use crate::plan::Plan;
 use crate::reckon::Reckoning;
 use crate::run::{Attendant, Run};
@@ -19,7 +20,7 @@ use horolog_sys::clock;
 use horolog_sys::forked::{self, Forked, Messages};
 use horolog_sys::shared_words::SharedWords;
 use horolog_sys::{crash, memory};
-use horolog_time::Span;
+use horolog_time::{Instant, Span};
 use horolog_trace::{EndCause, Ending, Outcome, Record};
 use serde::{Deserialize, Serialize};
 use std::os::unix::process::ExitStatusExt as _;
@@ -59,6 +60,29 @@ struct Start {
     threads: Vec<Thread>,
 }
 
+/// What is heard of a run in its own process.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Heard {
+    /// The next record.
+    Record(Record),
+    /// No further record bears an earlier time.
+    Until(Instant),
+    /// The deadline of a job passed long ago, and no record tells of it: the job does not come back, or its thread gets no processor. With
+    /// the records that are there already and come later in their order.
+    Overdue(Vec<Record>),
+}
+
+impl Heard {
+    /// The record, where it is one.
+    #[must_use]
+    pub fn record(self) -> Option<Record> {
+        match self {
+            Heard::Record(record) => Some(record),
+            Heard::Until(_) | Heard::Overdue(_) => None,
+        }
+    }
+}
+
 /// A run that waits in its own process until [`Apart::run_into`] lets it go.
 pub struct Apart<'a> {
     system: &'a System,
@@ -92,19 +116,19 @@ impl<'a> Apart<'a> {
         Ok(Apart { system, options, companion, plan, boards, words, process, name, forked_at })
     }
 
-    /// Runs, and hands every record in time order to `out`; `started` is filled in before the first.
+    /// Runs, and tells `hear` of every record in time order; `started` is filled in before the first.
     ///
     /// # Errors
     /// As [`crate::run`].
     pub fn run_into(
         mut self,
         started: &OnceLock<Started>,
-        out: &mut dyn FnMut(Record),
+        hear: &mut dyn FnMut(Heard),
     ) -> Result<RunResult, ExecError> {
         let before = allowed_cpus()?;
         set_affinity(0, &self.plan.housekeeping)?;
         self.words[GO].store(1, Ordering::Release);
-        let mut result = self.attend(started, out);
+        let mut result = self.attend(started, hear);
         let left = self.process.end_all();
         if let (Ok(result), 1..) = (&mut result, left) {
             let note = match left {
@@ -120,14 +144,11 @@ impl<'a> Apart<'a> {
     fn attend(
         &mut self,
         started: &OnceLock<Started>,
-        out: &mut dyn FnMut(Record),
+        hear: &mut dyn FnMut(Heard),
     ) -> Result<RunResult, ExecError> {
         let mut collector = Collector::new(self.boards.in_order());
         let mut reckoning = Reckoning::new(&self.companion.system);
-        let mut take = |record: Record| {
-            reckoning.take(&record);
-            out(record);
-        };
+        let mut overdue = Overdue::new(&self.companion.system);
         let mut start: Option<Started> = None;
         let mut limit = u64::MAX;
         let last = loop {
@@ -145,8 +166,18 @@ impl<'a> Apart<'a> {
                     None => {}
                 }
             }
-            if start.is_some() {
-                collector.turn(&mut take);
+            if let Some(start) = &start {
+                let until = collector.turn(&mut |record| {
+                    reckoning.take(&record);
+                    hear(Heard::Record(record));
+                });
+                let now = clock::monotonic_ns().saturating_sub(start.origin_ns);
+                hear(Heard::Until(Instant::from_ns(until.min(now))));
+                let shown =
+                    |place: usize| (self.boards.cells[place].piece(), self.boards.rings[place].floor());
+                if overdue.look(now, shown) {
+                    hear(Heard::Overdue(collector.held()));
+                }
             }
             if last.is_some() || closed {
                 break last;
@@ -171,7 +202,10 @@ impl<'a> Apart<'a> {
             let ending = self.ending(cause, what, 0, &reckoning);
             return Err(ExecError::crashed(format!("before the start: {ending}")));
         };
-        collector.finish(&mut take);
+        collector.finish(&mut |record| {
+            reckoning.take(&record);
+            hear(Heard::Record(record));
+        });
         let mut untold = Vec::new();
         let (closed_ns, mut outcome) = match &last {
             Some((_, text)) => decode_outcome(text)?,
@@ -184,7 +218,7 @@ impl<'a> Apart<'a> {
         // They come task by task.
         untold.sort_by_key(|record| record.time);
         outcome.events = collector.written() + untold.len() as u64;
-        untold.into_iter().for_each(out);
+        untold.into_iter().for_each(|record| hear(Heard::Record(record)));
         outcome.events_lost = collector.lost();
         if collector.late() > 0 {
             outcome.notes.push(format!("{} records came out of order", collector.late()));
@@ -249,15 +283,21 @@ impl<'a> Apart<'a> {
         now > *limit
     }
 
-    /// The outcome of a process that is gone, which was noticed at `at` ns.
-    fn reckon(&mut self, at: u64, reckoning: &mut Reckoning, out: &mut dyn FnMut(Record)) -> Outcome {
-        let at = at.max(reckoning.end.as_ns());
+    /// The outcome of a process that is gone, which was noticed at `noticed` ns.
+    fn reckon(&mut self, noticed: u64, reckoning: &mut Reckoning, out: &mut dyn FnMut(Record)) -> Outcome {
+        let (cause, what) = self.how_it_ended();
+        let at = match cause {
+            // It was there, and was killed because of that.
+            EndCause::Stuck => noticed.max(reckoning.end.as_ns()),
+            // When it ended is not known: a process that is killed may be long in dying, and none of its jobs could end meanwhile. Its last
+            // record is the last sign of life.
+            _ => reckoning.end.as_ns(),
+        };
         // No job is released after the time that the run was to take, however long its process took to end.
         let at = match self.options.limit {
             Limit::For(span) => at.min(span.as_ns()),
             Limit::Forever => at,
         };
-        let (cause, what) = self.how_it_ended();
         let ended_by = self.ending(cause, what, at, reckoning);
         let mut outcome = blank(self.system, &self.options, &self.plan, at);
         let tasks = reckoning.finish((&self.companion.system, &self.options), at, out);

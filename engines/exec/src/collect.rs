@@ -69,8 +69,8 @@ impl Collector {
         }
     }
 
-    /// Takes what the rings hold and hands on what is final.
-    pub(crate) fn turn(&mut self, out: &mut dyn FnMut(Record)) {
+    /// Takes what the rings hold and hands on what is final; the time before which no record is handed on any more.
+    pub(crate) fn turn(&mut self, out: &mut dyn FnMut(Record)) -> u64 {
         // The promises are read before the rings: a record pushed in between is later than its ring's promise.
         for (floor, ring) in self.floors.iter_mut().zip(&self.rings) {
             *floor = ring.floor();
@@ -79,10 +79,18 @@ impl Collector {
         let limit = (0..self.rings.len()).map(|place| self.tell_losses(place)).min().unwrap_or(u64::MAX);
         self.hand_on(limit, out);
         while self.heap.len() > self.most_held {
-            let Some(Reverse(oldest)) = self.heap.peek() else { return };
+            let Some(Reverse(oldest)) = self.heap.peek() else { break };
             self.forced = oldest.key.0.saturating_add(1);
             self.hand_on(self.forced, out);
         }
+        limit.max(self.forced)
+    }
+
+    /// The records that wait for their turn, in their order.
+    pub(crate) fn held(&self) -> Vec<Record> {
+        let mut held: Vec<&Held> = self.heap.iter().map(|Reverse(held)| held).collect();
+        held.sort_unstable();
+        held.into_iter().map(|held| held.record).collect()
     }
 
     /// How many records have been handed on.

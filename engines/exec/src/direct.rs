@@ -139,7 +139,7 @@ impl Thread<'_> {
                     return None;
                 }
                 self.task.tally().counts.vain_waits += 1;
-                self.task.record(Kind::Release, job.ready, job.number, job.arrival, 0);
+                self.task.record_release(job);
                 self.task.record(Kind::VainWait, now - self.start, job.number, 0, 0);
                 return Some(now);
             }
@@ -147,13 +147,13 @@ impl Thread<'_> {
         loop {
             let slept = clock::sleep_until(at);
             let now = clock::monotonic_ns();
-            if slept == Slept::Reached {
-                self.task.record(Kind::Release, job.ready, job.number, job.arrival, 0);
-                return Some(now);
-            }
-            // The run may end earlier than was planned.
+            // The run may have ended meanwhile: earlier than was planned, or before this thread got the processor.
             if self.run.is_stopping() || job.arrival >= self.run.horizon() {
                 return None;
+            }
+            if slept == Slept::Reached {
+                self.task.record_release(job);
+                return Some(now);
             }
         }
     }
@@ -203,12 +203,16 @@ impl Thread<'_> {
         direct.let_in();
     }
 
-    /// Counts the jobs that had arrived by the end of the run and did not run.
+    /// Counts the jobs that had arrived by the end of the run and did not run, unless that was done while this thread did not get the
+    /// processor.
     fn count_backlog(&self, first: arrivals::Job, arrivals: &mut Arrivals) {
+        if !self.task.may_count_backlog() {
+            return;
+        }
         let (horizon, closed) = (self.run.horizon(), self.run.closed());
         let mut next = Some(first);
         while let Some(job) = next.filter(|job| job.arrival < horizon) {
-            self.task.record(Kind::Release, job.ready, job.number, job.arrival, 0);
+            self.task.record_release(&job);
             self.task.tally().unfinished(&job, closed);
             next = arrivals.next_job();
         }

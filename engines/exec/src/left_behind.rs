@@ -5,7 +5,6 @@ use crate::plan::Mode;
 use crate::task_shared::TaskShared;
 use crate::threads::{LeftBehind, Setup, Threads};
 use horolog_model::TaskId;
-use horolog_trace::Kind;
 
 impl Setup<'_> {
     /// Counts the jobs that the tasks' own threads have not counted (they were left behind, or their code panicked) as unfinished, and as
@@ -18,16 +17,18 @@ impl Setup<'_> {
         left_behind.iter().map(note).collect()
     }
 
-    /// From the job on that the thread was at; none where it has ended by itself.
+    /// From the job on that the thread was at; none where it has counted them itself.
     fn count_jobs(&self, task: &TaskShared, id: TaskId) {
+        if !task.may_count_backlog() {
+            return;
+        }
         let (horizon, closed) = (self.run.horizon(), self.run.closed());
-        let begun = task.crash.piece();
         let mut tally = task.tally();
         let done = tally.counts.jobs + tally.counts.skipped;
         for job in after(Arrivals::of(self.system, id, self.options), done, horizon) {
-            if begun != Some(job.number) {
-                // The thread has ended or is stopped: no other thread writes into its ring.
-                task.record(Kind::Release, job.ready, job.number, job.arrival, 0);
+            // The thread has ended, is stopped, or finds the run over when it gets the processor: no other one writes into its ring.
+            if !task.is_released(job.number) {
+                task.record_release(&job);
             }
             tally.unfinished(&job, closed);
         }

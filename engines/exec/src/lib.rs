@@ -33,6 +33,7 @@ mod locks;
 mod modes;
 mod options;
 mod outcome;
+mod overdue;
 mod plan;
 mod processes;
 mod queued_locks;
@@ -56,7 +57,7 @@ mod threads;
 mod watch;
 mod watchdog;
 
-pub use apart::Apart;
+pub use apart::{Apart, Heard};
 pub use body::TaskBody;
 pub use conflicts::{Conflict, conflicts, conflicts_on};
 pub use drivers::traced;

@@ -4,7 +4,7 @@ use crate::task_shared::TaskShared;
 use horolog_sys::clock;
 use horolog_sys::process::Attached;
 use horolog_sys::thread_facts;
-use horolog_trace::{Kind, NO_JOB};
+use horolog_trace::{Kind, NO_JOB, exit_status};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -81,15 +81,21 @@ impl Processes {
         let mut notes = Vec::new();
         for one in &mut self.0 {
             one.task.ring.promise(u64::MAX);
-            match one.attached.ended() {
-                Some(how) => notes.push(format!("task {}: {how} before the run did", one.task.name)),
+            let name = &one.task.name;
+            match one.attached.status() {
+                Some(status) => {
+                    let how = exit_status(u64::from(status.cast_unsigned()));
+                    notes.push(format!("task {name}: its program {how} before the run did"));
+                }
                 None => {
                     let why = one.without_jobs(clock::monotonic_ns());
-                    notes.extend(why.map(|why| format!("task {}: {why}", one.task.name)));
-                    one.attached.end(PATIENCE_NS);
+                    notes.extend(why.map(|why| format!("task {name}: {why}")));
+                    one.attached.ask_to_end();
                 }
             }
         }
+        let limit = clock::monotonic_ns().saturating_add(PATIENCE_NS);
+        self.0.iter_mut().for_each(|one| one.attached.end_by(limit));
         notes
     }
 }

@@ -174,11 +174,13 @@ impl Run<'_> {
         run.start(origin_ns);
         let mut processes = std::mem::take(&mut threads.processes);
         attend(&run, options, (&threads, &mut processes), attendant);
+        // The programs first: one that executes without an end keeps the processor from the threads below it, which are to end now.
+        let of_programs = processes.end();
         let left_behind = threads.join(&run, options);
         watchdog.end();
         note_crash(&run, &threads);
         let mut notes = setup.count_left_behind(&threads, &left_behind);
-        notes.extend(processes.end());
+        notes.extend(of_programs);
         notes.extend(crashed_forks(&threads));
         notes.extend(end_agents(&threads));
         if let Some(failure) = run.take_failure() {

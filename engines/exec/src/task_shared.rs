@@ -77,6 +77,10 @@ pub(crate) struct TaskShared {
     pub(crate) has_ended: AtomicBool,
     /// Overruns are looked for by timer, though the policy would only count them.
     pub(crate) is_watched_closely: bool,
+    /// The job up to which releases are on record, where its own thread or whoever counts its last jobs records them.
+    released: AtomicU64,
+    /// Somebody counts the jobs that arrived and did not run: its own thread, or whoever leaves it behind.
+    is_backlog_counted: AtomicBool,
     tally: Mutex<Tally>,
     assignment: Mutex<Job>,
     callback: Mutex<Option<OverrunCallback>>,
@@ -142,6 +146,8 @@ impl TaskShared {
             has_ended: AtomicBool::new(false),
             is_watched_closely: options.watch_all
                 || (0..system.mode_count()).any(|mode| system.task_in(mode, id).limit.is_some()),
+            released: AtomicU64::new(0),
+            is_backlog_counted: AtomicBool::new(false),
             tally: Mutex::new(Tally::default()),
             assignment: Mutex::new(Job { number: 0, arrival: 0, ready: 0, deadline: u64::MAX }),
             callback: Mutex::new(None),
@@ -164,6 +170,22 @@ impl TaskShared {
     /// The task's counts.
     pub(crate) fn tally(&self) -> MutexGuard<'_, Tally> {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the release of a job, whose number is greater than those before.
+    pub(crate) fn record_release(&self, job: &Job) {
+        self.record(Kind::Release, job.ready, job.number, job.arrival, 0);
+        self.released.store(job.number.saturating_add(1), Ordering::Release);
+    }
+
+    /// Whether the release of this job is on record.
+    pub(crate) fn is_released(&self, job: u64) -> bool {
+        job < self.released.load(Ordering::Acquire)
+    }
+
+    /// Whether the caller is the first who counts the jobs that did not run, and so the one who does.
+    pub(crate) fn may_count_backlog(&self) -> bool {
+        !self.is_backlog_counted.swap(true, Ordering::AcqRel)
     }
 
     /// Hands a job to the task's thread. Nobody has asked it to end.

@@ -115,7 +115,7 @@ impl Setup<'_> {
             let class = self.plan.classes[task.id.index()];
             let folder = self.options.folder.as_deref();
             let attached = Attached::start(&command, folder, &CpuSet::new([task.cpu]), class)
-                .map_err(|error| ExecError::from(error).in_task(&task.name))?;
+                .map_err(|error| not_started(&task.name, error))?;
             task.tid.store(attached.id(), Ordering::Release);
             let note = "an attached process: its waits end its jobs, which only the kernel's record shows";
             task.tally().note = Some(note);
@@ -323,6 +323,18 @@ impl Setup<'_> {
             run.alive.fetch_sub(1, Ordering::AcqRel);
         })
     }
+}
+
+/// Why the program of a task did not start: what is wrong with the program itself at its place in the file.
+fn not_started(task: &str, error: horolog_sys::Error) -> ExecError {
+    if !error.is_bad_input() {
+        return ExecError::from(error).in_task(task);
+    }
+    ExecError::at(
+        format!("task.{task}.body.command"),
+        format!("task {task}: {}", error.what()),
+        error.remedy(),
+    )
 }
 
 /// Why the code of a task did not make ready: where the file names a function for that, at its place.

@@ -26,17 +26,72 @@ fn a_process_has_its_band_and_ends_with_the_run() {
 
 #[test]
 fn a_program_that_ends_before_the_run_is_on_record_with_its_status() {
-    for (words, status) in [(&["false"][..], 0x0100), (&["sh", "-c", "kill -SEGV $$"], 11)] {
+    let all = [
+        (&["false"][..], 0x0100, "exited with status 1"),
+        (&["sh", "-c", "kill -SEGV $$"], 11, "was killed by SIGSEGV"),
+    ];
+    for (words, status, how) in all {
         let system = system(vec![task("fast", 10, ms(10), ms(1)), command("short", 5, words)]);
         let Some(result) = run_or_skip(&system, &RunOptions::for_span(ms(100))) else { return };
         let ends: Vec<&Record> = result.records.iter().filter(|one| one.kind == Kind::Exit).collect();
         let [end] = ends[..] else { panic!("{ends:?}") };
         assert_eq!((end.task, end.value), (1, status), "{words:?}");
-        assert!(result.outcome.notes.iter().any(|note| note.contains("before the run did")));
+        let note = format!("task short: its program {how} before the run did");
+        assert!(result.outcome.notes.contains(&note), "{:?}", result.outcome.notes);
         // Records of others are in order all the same, and none waits for the program.
         assert!(result.records.is_sorted_by_key(|record| record.time));
         assert_eq!(result.outcome.tasks[0].jobs, 10);
     }
+}
+
+/// What the kernel does not execute is refused at its place in the file, and no shell reads it.
+#[test]
+fn a_program_that_cannot_be_started_is_told_at_its_place() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (plain, written) = (folder.path().join("plain"), folder.path().join("written"));
+    std::fs::write(&plain, format!("echo ran > {}\n", written.display())).expect("writable");
+    std::fs::set_permissions(&plain, std::fs::Permissions::from_mode(0o755)).expect("its own");
+    let plain = plain.display().to_string();
+    for (program, why, remedy) in [
+        (plain.as_str(), "does not execute such a file", "built for this machine"),
+        ("/no/such/program", "No such file", "that is there"),
+        ("no-such-program", "No such file", "in PATH"),
+        ("/etc/passwd", "Permission denied", "chmod +x"),
+    ] {
+        let system = system(vec![command("short", 5, &[program])]);
+        let mut options = RunOptions::for_span(ms(50));
+        options.best_effort = true;
+        let error = horolog_exec::run(&system, &options).expect_err(program);
+        let fault = error.fault().unwrap_or_else(|| panic!("{program}: {error}"));
+        assert!(error.is_bad_input() && fault.at == "task.short.body.command", "{fault:?}");
+        let names = fault.reason.starts_with(&format!("task short: starting `{program}`: "));
+        assert!(names && fault.reason.contains(why), "{fault:?}");
+        assert!(fault.remedy.contains(remedy), "{fault:?}");
+    }
+    assert!(!written.exists(), "a shell read it");
+}
+
+/// A program above a task executes without an end, so that the task's thread gets no processor until the program is ended. Each job of the
+/// task is on record once.
+#[test]
+fn the_releases_of_a_starved_task_are_on_record_once() {
+    let hog = ["sh", "-c", "sleep 0.1; while :; do :; done"];
+    let system = system(vec![command("hog", 10, &hog), task("below", 5, ms(10), ms(1))]);
+    let Some(result) = run_or_skip(&system, &RunOptions::for_span(ms(400))) else { return };
+    let released: Vec<u64> = result
+        .records
+        .iter()
+        .filter(|one| one.kind == Kind::Release && one.task == 1)
+        .map(|one| one.job)
+        .collect();
+    assert_eq!(released, (0..40).collect::<Vec<u64>>());
+    let below = &result.outcome.tasks[1];
+    assert_eq!((below.jobs, below.completed + below.unfinished), (40, 40), "{below:?}");
+    assert!(below.unfinished > 10, "{below:?}");
+    // It ends by itself once the program is gone.
+    let left = result.outcome.notes.iter().any(|note| note.contains("left behind"));
+    assert!(!left, "{:?}", result.outcome.notes);
 }
 
 /// A program whose periodic work is in a thread called `callback`, while the first one does `first`. `None` without a compiler.

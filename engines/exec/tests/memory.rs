@@ -39,8 +39,8 @@ fn run(system: &System, span_ms: u64) -> Option<(RunResult, u64)> {
     let run = Apart::fork(system, &options).expect("a process");
     let started = OnceLock::new();
     let (mut records, mut locked) = (0, 0);
-    let result = run.run_into(&started, &mut |_| {
-        records += 1;
+    let result = run.run_into(&started, &mut |heard| {
+        records += u64::from(heard.record().is_some());
         if let Some(started) = started.get().filter(|_| locked == 0) {
             locked = locked_kib(started.threads[0].tid);
         }

@@ -5,9 +5,11 @@
 //! job that has not begun may be kept back by what another one holds. Nothing of the scheduling machine is used.
 
 mod elsewhere;
+mod entries;
 mod hand_over;
 mod helping;
 mod readers;
+mod request_order;
 mod withdrawn;
 
 use crate::again::plan::What;
@@ -15,6 +17,7 @@ use crate::borders::Borders;
 use crate::job::{Excess, Job, Part, State};
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
+use entries::Entries;
 use horolog_model::{AtExhaustion, CpuId, Priority, Protocol, Section, System, Task};
 use horolog_time::Span;
 use horolog_trace::{LEFT_LOCKED, Record};
@@ -95,37 +98,6 @@ struct Waiting {
     order: u64,
 }
 
-/// How often the present job of a task has come to each of its resources.
-#[derive(Clone, Debug)]
-pub(crate) struct Entries {
-    job: u64,
-    /// The resource, how many sections the file has on it, and how often the job has come to one.
-    of_each: Vec<(usize, u32, u32)>,
-}
-
-impl Entries {
-    fn of(sections: &[(usize, u64)]) -> Entries {
-        let mut of_each: Vec<(usize, u32, u32)> = Vec::new();
-        for &(place, _) in sections {
-            match of_each.iter_mut().find(|(other, ..)| *other == place) {
-                Some((_, allowed, _)) => *allowed += 1,
-                None => of_each.push((place, 1, 0)),
-            }
-        }
-        Entries { job: u64::MAX, of_each }
-    }
-
-    /// A job comes to a section; how many the file has, where this is the first one more than that.
-    pub(crate) fn count(&mut self, job: u64, place: usize) -> Option<u32> {
-        if std::mem::replace(&mut self.job, job) != job {
-            self.of_each.iter_mut().for_each(|(_, _, came)| *came = 0);
-        }
-        let (_, allowed, came) = self.of_each.iter_mut().find(|(other, ..)| *other == place)?;
-        *came = came.saturating_add(1);
-        (*came == allowed.saturating_add(1)).then_some(*allowed)
-    }
-}
-
 /// A job that waits for a spin lock: since when, and what it had executed then and had been interrupted for.
 #[derive(Clone, Copy, Debug)]
 struct Spinning {
@@ -153,6 +125,8 @@ pub(crate) struct Resources {
     locks: u64,
     /// The processors that execute sections alone.
     agents: Vec<elsewhere::Agents>,
+    /// Who asks first at one instant.
+    requests: request_order::Requests,
     /// Of each task, how often its present job has come to its resources.
     pub(crate) entries: Vec<Entries>,
     /// Of each task: those of its resources of which the first has a section within one of the second.
@@ -206,6 +180,7 @@ impl Resources {
             lost_at: None,
             locks: 0,
             agents: elsewhere::agents(system),
+            requests: request_order::Requests::of(system),
             entries,
             within: system.tasks().iter().map(|task| nested(system, task)).collect(),
         }
@@ -220,6 +195,7 @@ impl Resources {
     /// After a loss nobody is known to hold anything.
     pub(crate) fn lose(&mut self, now: u64) {
         self.lost_at = Some(now);
+        self.requests.lose();
         for resource in &mut self.all {
             resource.lose();
             resource.waiting.clear();

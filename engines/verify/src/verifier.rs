@@ -254,6 +254,7 @@ impl Verifier {
         if self.is_of_agent(record, task) {
             return self.agent_record(record, task);
         }
+        self.judge_request_order(record, task);
         let away = self.place_away(record, task);
         let cpu = away.unwrap_or(self.model.tasks[task].cpu);
         self.advance(cpu, self.now);

@@ -193,3 +193,60 @@ fn a_section_that_does_not_come_home_is_found() {
     let result = verified(&system, &records);
     assert!(result.findings.iter().any(|it| it.check == Check::WorkConservation), "{:?}", result.findings);
 }
+
+/// The same system with its processors numbered from the other end: but for who asks first at one instant nothing changes.
+fn numbered_from_the_end(text: &str, last: u32) -> String {
+    let line = |line: &str| match line.strip_prefix("cpu = ").map(str::parse::<u32>) {
+        Some(Ok(cpu)) => format!("cpu = {}\n", last - cpu),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn who_asks_first_at_one_instant_is_judged() {
+    let (mut random, mut differ, mut found) = (Random::new(53), 0_u32, 0_u32);
+    for index in 0..2_000_usize {
+        let text = draw(&mut random, ["msrp", "fslm", "mrsp", "mpcp", "fmlp-plus"][index % 5]);
+        let system = read(&text);
+        let last = system.platform().cpus.len() as u16 - 1;
+        let right = simulated(&system, 0);
+        assert_eq!(verified(&system, &right).findings, [], "{text}");
+        let mut other = simulated(&read(&numbered_from_the_end(&text, last.into())), 0);
+        other.iter_mut().for_each(|record| record.cpu = last - record.cpu);
+        if by_time(&other) != by_time(&right) {
+            differ += 1;
+            found += u32::from(
+                verified(&system, &other)
+                    .findings
+                    .iter()
+                    .any(|it| it.message.contains("its turn was before")),
+            );
+        }
+    }
+    // Of two that both got their processors at the instant nothing is said.
+    assert!(differ > 100 && found * 2 > differ, "{found} of {differ}");
+}
+
+/// Two jobs that had their processors before ask at one instant: the lower processor's first. A nanosecond apart the earlier one does.
+#[test]
+fn the_lower_processor_asks_first_where_both_jobs_had_theirs_before() {
+    let text = |low: u32, high: u32| {
+        let task = |name: &str, cpu: u32, offset: u32| {
+            format!(
+                "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = 1\nperiod = \"1 us\"\noffset = \"{offset} ns\"\nwcet = \"9 ns\"\n\
+                 [[task.section]]\nresource = \"map\"\nfrom = \"2 ns\"\nlength = \"3 ns\"\n"
+            )
+        };
+        let head = "[system]\nname = \"two\"\n[platform]\ncpus = 2\n[[resource]]\nname = \"map\"\nprotocol = \"msrp\"\n";
+        [head, &task("low", 0, low), &task("high", 1, high)].concat()
+    };
+    let exchanged = |low: u32, high: u32| {
+        let mut records = simulated(&read(&numbered_from_the_end(&text(low, high), 1)), 0);
+        records.iter_mut().for_each(|record| record.cpu = 1 - record.cpu);
+        messages(&read(&text(low, high)), &records, Check::Resource)
+    };
+    assert_eq!((exchanged(3, 4), exchanged(4, 3)), (vec![], vec![]));
+    let told = exchanged(3, 3);
+    assert!(told[0].starts_with("low job 0 asks for map after high at the same instant"), "{told:?}");
+}

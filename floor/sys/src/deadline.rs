@@ -2,6 +2,8 @@
 
 use crate::Error;
 use crate::cpu_list::online_cpus;
+use crate::machine::Capability;
+use crate::rights;
 use horolog_time::Span;
 use std::fs;
 
@@ -136,7 +138,8 @@ pub fn set_deadline(tid: u32, reservation: &Reservation) -> Result<(), Error> {
     }
     let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
     let whom = if tid == 0 { "this thread".to_owned() } else { format!("thread {tid}") };
-    Err(Error::os(reservation.call(&whom), errno, remedy(errno, tid)))
+    let call = reservation.call(&whom);
+    Err(rights::refused(("SCHED_DEADLINE", Capability::SysNice), call, errno, &remedy(errno, tid)))
 }
 
 /// A reservation so small that the kernel books nothing for it: its share is below a millionth.

@@ -25,6 +25,8 @@ pub struct Error {
 enum Cause {
     /// The kernel answered with this error number.
     Errno(i32),
+    /// The kernel answered with this error number, since what was asked for needs a capability.
+    Right { errno: i32, what: &'static str, capability: &'static str },
     /// This machine lacks the facility.
     Unsupported,
     /// The kernel or a file gave an answer that does not make sense.
@@ -38,6 +40,25 @@ impl Error {
     #[must_use]
     pub fn os(call: impl Into<String>, errno: i32, remedy: impl Into<String>) -> Error {
         Error { call: call.into(), cause: Cause::Errno(errno), remedy: remedy.into() }
+    }
+
+    /// A system call failed with `errno`, since `what` needs a capability that the caller lacks.
+    ///
+    /// ```
+    /// use horolog_sys::Error;
+    /// let (call, errno) = ("sched_setscheduler, priority 98", libc::EPERM);
+    /// let error = Error::lacks_right(("SCHED_FIFO", "CAP_SYS_NICE"), call, errno, "run as root");
+    /// assert_eq!(error.what(), "SCHED_FIFO needs CAP_SYS_NICE (sched_setscheduler, priority 98: EPERM)");
+    /// assert!(error.is_not_permitted() && error.errno() == Some(libc::EPERM));
+    /// ```
+    #[must_use]
+    pub fn lacks_right(
+        (what, capability): (&'static str, &'static str),
+        call: impl Into<String>,
+        errno: i32,
+        remedy: impl Into<String>,
+    ) -> Error {
+        Error { call: call.into(), cause: Cause::Right { errno, what, capability }, remedy: remedy.into() }
     }
 
     /// A library call failed with `error`; without an error number it counts as an unexpected answer.
@@ -90,11 +111,15 @@ impl Error {
     /// The call and its cause without the remedy.
     #[must_use]
     pub fn what(&self) -> String {
+        let named = |errno: i32| match errno_name(errno) {
+            Some(name) => name.to_owned(),
+            None => io::Error::from_raw_os_error(errno).to_string(),
+        };
         let cause = match &self.cause {
-            Cause::Errno(errno) => match errno_name(*errno) {
-                Some(name) => name.to_owned(),
-                None => io::Error::from_raw_os_error(*errno).to_string(),
-            },
+            Cause::Errno(errno) => named(*errno),
+            Cause::Right { errno, what, capability } => {
+                return format!("{what} needs {capability} ({}: {})", self.call, named(*errno));
+            }
             Cause::Unsupported => "not available on this machine".to_owned(),
             Cause::Unexpected(answer) => format!("unexpected: {answer}"),
             Cause::BadInput(why) => why.clone(),
@@ -112,7 +137,7 @@ impl Error {
     #[must_use]
     pub fn errno(&self) -> Option<i32> {
         match self.cause {
-            Cause::Errno(errno) => Some(errno),
+            Cause::Errno(errno) | Cause::Right { errno, .. } => Some(errno),
             _ => None,
         }
     }
@@ -143,7 +168,7 @@ impl Error {
                     | libc::ENOENT
                     | libc::ENOMEM
             ),
-            Cause::Unsupported => true,
+            Cause::Unsupported | Cause::Right { .. } => true,
             Cause::Unexpected(_) | Cause::BadInput(_) => false,
         }
     }

@@ -1,6 +1,8 @@
 //! Scheduling classes with fixed priorities, and the normal ones.
 
 use crate::Error;
+use crate::machine::Capability;
+use crate::rights;
 
 /// How the kernel schedules a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,8 +62,10 @@ pub fn set_class_inherited(pid: u32, class: Class) -> Result<(), Error> {
 
 fn refused(tid: u32, class: Class) -> Error {
     let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EINVAL);
+    let call = format!("sched_setscheduler({class:?}) of thread {tid}");
     let remedy = if errno == libc::EPERM { PRIVILEGE_REMEDY } else { "" };
-    Error::os(format!("sched_setscheduler({class:?}) of thread {tid}"), errno, remedy)
+    let what = if let Class::Fifo(_) = class { "SCHED_FIFO" } else { "this scheduling class" };
+    rights::refused((what, Capability::SysNice), call, errno, remedy)
 }
 
 /// The class of the thread `tid` (0: the calling one).

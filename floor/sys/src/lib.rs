@@ -16,6 +16,7 @@ pub mod direct_read;
 pub mod dma_latency;
 mod error;
 pub mod event_format;
+mod exact_exec;
 pub mod fixed_priority;
 pub mod forked;
 pub mod futex;

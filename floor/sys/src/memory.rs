@@ -1,6 +1,8 @@
 //! Locked and touched memory, so that no page fault delays a job.
 
 use crate::Error;
+use crate::machine::Capability;
+use crate::rights;
 
 /// The remedy for a limit on locked memory that is too low.
 pub const LOCKED_MEMORY_REMEDY: &str = concat!(
@@ -18,7 +20,9 @@ pub fn lock_all() -> Result<(), Error> {
     if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } == 0 {
         Ok(())
     } else {
-        Err(Error::last_os("mlockall(MCL_CURRENT | MCL_FUTURE)", LOCKED_MEMORY_REMEDY))
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOMEM);
+        let call = "mlockall(MCL_CURRENT | MCL_FUTURE)".to_owned();
+        Err(rights::refused(("locked memory", Capability::IpcLock), call, errno, LOCKED_MEMORY_REMEDY))
     }
 }
 

@@ -11,7 +11,6 @@ use std::process::{Child, Command};
 #[derive(Debug)]
 pub struct Attached {
     child: Child,
-    name: String,
     /// The guardian of this program ends it, and what it has started, where this program cannot.
     _kept: guardian::Program,
 }
@@ -48,28 +47,9 @@ impl Attached {
                 set_class_inherited(0, class).map_err(refused)
             });
         }
-        let (child, kept) = guardian::spawn(&mut prepared).map_err(|error| {
-            let of_program = [
-                libc::ENOENT,
-                libc::EACCES,
-                libc::ENOEXEC,
-                libc::ENOTDIR,
-                libc::E2BIG,
-                libc::ENAMETOOLONG,
-                libc::ELOOP,
-                libc::EISDIR,
-            ];
-            if error.raw_os_error().is_some_and(|number| of_program.contains(&number)) {
-                let why = format!("`{program}` cannot be started: {error}");
-                return Error::bad_input("command", &why, "give the path of a program that may be executed, and no more arguments than the kernel takes");
-            }
-            Error::io(
-                format!("starting `{program}`"),
-                &error,
-                "check the path, and the privilege for its class",
-            )
-        })?;
-        Ok(Attached { child, name: program.clone(), _kept: kept })
+        let spawned = guardian::spawn_exactly(&mut prepared);
+        let (child, kept) = spawned.map_err(|error| not_started(program, class, &error))?;
+        Ok(Attached { child, _kept: kept })
     }
 
     /// The process's id, which is the thread id of its first thread.
@@ -91,16 +71,15 @@ impl Attached {
         self.child.try_wait().ok().flatten().map(ExitStatusExt::into_raw)
     }
 
-    /// How it ended, if it has.
-    pub fn ended(&mut self) -> Option<String> {
-        self.child.try_wait().ok().flatten().map(|status| format!("`{}` ended: {status}", self.name))
+    /// Asks it to end, if it has not.
+    pub fn ask_to_end(&mut self) {
+        if self.status().is_none() {
+            terminate(self.child.id());
+        }
     }
 
-    /// Asks it to end, and kills it `patience_ns` later.
-    pub fn end(&mut self, patience_ns: u64) {
-        // SAFETY: the child has not been waited for, so its id is its own.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
-        let limit = clock::monotonic_ns().saturating_add(patience_ns);
+    /// Kills it where it has not ended by `limit`, ns of the monotonic clock.
+    pub fn end_by(&mut self, limit: u64) {
         while clock::monotonic_ns() < limit {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
@@ -115,9 +94,37 @@ impl Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
-            self.end(100_000_000);
+            self.ask_to_end();
+            self.end_by(clock::monotonic_ns().saturating_add(100_000_000));
         }
     }
+}
+
+/// Why a program did not start, and what to do.
+fn not_started(program: &str, class: Class, error: &std::io::Error) -> Error {
+    let call = format!("starting `{program}`");
+    let errno = error.raw_os_error().unwrap_or(0);
+    let remedy = match errno {
+        libc::ENOEXEC => {
+            let why = "the kernel does not execute such a file: it is empty, made for another processor, or a script without `#!` and its \
+                       interpreter in the first line";
+            let remedy =
+                "give a program that was built for this machine, or put `#!/bin/sh` at the top of the script";
+            return Error::bad_input(call, why, remedy);
+        }
+        libc::ENOENT | libc::ENOTDIR | libc::ENAMETOOLONG | libc::ELOOP => {
+            "give the path of a program that is there (from the system file's folder), or a name that is in PATH; of a script, its \
+             interpreter has to be there, too"
+        }
+        libc::EACCES | libc::EISDIR => "give a program that this user may execute (`chmod +x`)",
+        libc::E2BIG => "give fewer or shorter arguments",
+        libc::ETXTBSY => "let whoever writes the program's file close it first",
+        libc::EPERM if class != Class::Normal => {
+            return Error::io(call, error, "check the privilege for its class: `horolog doctor --for run`");
+        }
+        _ => return Error::io(call, error, "check the program, and the limits of processes and memory"),
+    };
+    Error::bad_input(call, error.to_string(), remedy)
 }
 
 /// Asks a child process that has not been waited for to end (SIGTERM).
@@ -174,7 +181,7 @@ mod tests {
         let status = std::fs::read_to_string(format!("/proc/{}/status", attached.id())).expect("it runs");
         let wanted = format!("Cpus_allowed_list:\t{}", last.as_slice()[0]);
         assert!(status.contains(&wanted), "{status}");
-        assert_eq!((attached.ended(), attached.status()), (None, None));
+        assert_eq!(attached.status(), None);
         for _ in 0..1_000 {
             if attached.waits() {
                 break;
@@ -182,8 +189,8 @@ mod tests {
             let _ = clock::sleep_until(clock::monotonic_ns() + 5_000_000);
         }
         assert!(attached.waits(), "it sleeps for an hour");
-        attached.end(1_000_000_000);
-        assert!(attached.ended().is_some());
+        attached.ask_to_end();
+        attached.end_by(clock::monotonic_ns() + 1_000_000_000);
         assert_eq!(attached.status(), Some(libc::SIGTERM));
         assert!(!attached.waits());
         let missing = ["/no/such/program".to_owned()];

@@ -4,6 +4,8 @@
 //! files for its user must not have it in effect meanwhile: [`put_file_rights_away`] comes first, [`raise_file_rights`] is put around
 //! what touches tracefs, and [`give_up_file_rights`] goes before the code of the user. Capabilities belong to threads.
 
+use crate::Error;
+use crate::machine::Capability;
 use rustix::thread::{
     CapabilitySet, capabilities, capability_is_in_ambient_set, configure_capability_in_ambient_set,
     set_capabilities,
@@ -125,6 +127,34 @@ pub fn are_not_inherited() -> bool {
     has && !is_inherited && !is_root()
 }
 
+/// What to do where a right is there and the kernel refuses all the same.
+const FORBIDDEN_ALL_THE_SAME: &str = "the capability is in effect, so something else forbids it: where this process's cgroup (v1) has no share of \
+     real-time, write one into its cpu.rt_runtime_us; in a container or sandbox, let it allow this call";
+
+/// The refusal of `call`, which asked for `what`: where the calling thread lacks the capability that this needs, the capability is named.
+pub(crate) fn refused(
+    (what, needs): (&'static str, Capability),
+    call: String,
+    errno: i32,
+    remedy: &str,
+) -> Error {
+    let (capability, name) = match needs {
+        Capability::SysNice => (CapabilitySet::SYS_NICE, "CAP_SYS_NICE"),
+        Capability::IpcLock => (CapabilitySet::IPC_LOCK, "CAP_IPC_LOCK"),
+        Capability::SysAdmin => (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN"),
+        Capability::Perfmon => (CapabilitySet::PERFMON, "CAP_PERFMON"),
+        Capability::Bpf => (CapabilitySet::BPF, "CAP_BPF"),
+    };
+    let has = capabilities(None).is_ok_and(|sets| sets.effective.contains(capability));
+    // Memory beyond the limit is refused with ENOMEM.
+    let is_for_right = errno == libc::EPERM || errno == libc::ENOMEM && needs == Capability::IpcLock;
+    match (is_for_right, has) {
+        (true, false) => Error::lacks_right((what, name), call, errno, remedy),
+        (true, true) if remedy.starts_with(REMEDY) => Error::os(call, errno, FORBIDDEN_ALL_THE_SAME),
+        _ => Error::os(call, errno, remedy),
+    }
+}
+
 /// Changes the sets of the calling thread where they become others. None of the changes here is one that a kernel refuses.
 fn change(how: impl FnOnce(&mut rustix::thread::CapabilitySets)) {
     let Ok(before) = capabilities(None) else { return };
@@ -175,6 +205,40 @@ mod tests {
         for name in ["cap_sys_nice", "cap_ipc_lock", "cap_perfmon", "cap_dac_read_search"] {
             assert!(SETCAP.contains(name), "{name}");
         }
+    }
+
+    #[test]
+    fn a_refusal_names_the_capability_that_is_missing_and_no_other() {
+        use Capability::{IpcLock, SysNice};
+        let told =
+            |needs, errno| refused(("this", needs), "call".to_owned(), errno, "run as root").to_string();
+        // Capabilities belong to threads, so the others of this process keep theirs.
+        let without = std::thread::spawn(move || {
+            change(|sets| sets.effective.remove(CapabilitySet::SYS_NICE | CapabilitySet::IPC_LOCK));
+            [
+                (SysNice, libc::EPERM),
+                (SysNice, libc::ENOMEM),
+                (IpcLock, libc::ENOMEM),
+                (IpcLock, libc::EAGAIN),
+            ]
+            .map(|(needs, errno)| told(needs, errno))
+        });
+        let expected = [
+            "this needs CAP_SYS_NICE (call: EPERM): run as root",
+            "call: ENOMEM: run as root",
+            "this needs CAP_IPC_LOCK (call: ENOMEM): run as root",
+            "call: EAGAIN: run as root",
+        ];
+        assert_eq!(without.join().expect("no panic"), expected);
+        let has = capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_NICE));
+        if !has {
+            println!("SKIPPED: CAP_SYS_NICE is not in effect");
+            return;
+        }
+        // Who has the right is not sent to get it.
+        let all_the_same = told(SysNice, libc::EPERM);
+        assert!(all_the_same.starts_with("call: EPERM: the capability is in effect"), "{all_the_same}");
+        assert_eq!(told(SysNice, libc::ESRCH), "call: ESRCH: run as root");
     }
 
     #[test]

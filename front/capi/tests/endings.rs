@@ -52,7 +52,7 @@ fn run(system: &System, folder: &Path) -> Option<(Result<RunResult, ExecError>, 
     options.patience = Span::from_ns(200_000_000);
     let mut records = Vec::new();
     let run = Apart::fork(system, &options).expect("a process");
-    match run.run_into(&OnceLock::new(), &mut |record| records.push(record)) {
+    match run.run_into(&OnceLock::new(), &mut |heard| records.extend(heard.record())) {
         Err(error) if error.is_not_permitted() => {
             println!("SKIPPED: {error}");
             None
@@ -161,7 +161,7 @@ fn a_run_that_ends_by_itself_is_as_one_in_this_process() {
     let mut records = Vec::new();
     let result = Apart::fork(&system, &options)
         .expect("a process")
-        .run_into(&started, &mut |record| records.push(record));
+        .run_into(&started, &mut |heard| records.extend(heard.record()));
     let apart = match result {
         Err(error) if error.is_not_permitted() => return println!("SKIPPED: {error}"),
         result => result.expect("it runs"),

@@ -141,7 +141,46 @@ fn a_program_that_exits_at_once_is_found() {
     assert!(told.contains("exited with status 3") && told.contains("after 0 jobs"), "{found:#}");
     assert_eq!(found["verdict"], "model-violated");
     let notes = outcome["notes"].to_string();
-    assert!(notes.contains("exit status: 3 before the run did"), "{notes}");
+    assert!(notes.contains("task sampler: its program exited with status 3 before the run did"), "{notes}");
+    // To run it for longer would not help.
+    let closing = &outcome["closing"];
+    assert_eq!(closing["exit"], 4, "{closing:#}");
+    let text = "no job of sampler is on record: its program exited with status 3 before the run did";
+    assert_eq!(closing["text"], text, "{closing:#}");
+    let help = "the program exited with status 3: look at what it printed, or start it by itself: `./sampler after=0 exit`";
+    assert_eq!((&closing["help"], &found["closing"]["help"]), (&help.into(), &help.into()), "{found:#}");
+}
+
+/// In the run and in the loop, with the place of the command in the file and what to do.
+#[test]
+fn a_program_that_cannot_be_started_is_told_at_its_place() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (place, file) = folder(&system("\"x\""));
+    let program = place.path().join("sampler");
+    std::fs::write(&program, "").expect("writable");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("its own");
+    let text = std::fs::read_to_string(&file).expect("readable");
+    let (index, line) =
+        text.lines().enumerate().find(|(_, line)| line.contains("command =")).expect("a body");
+    let column = line.find("[\"./sampler\"").expect("its words") + 1;
+    let out = inside(&place, "out");
+    for words in [
+        &["run", &file, "--for", "1s", "--best-effort"][..],
+        &["loop", &file, "--best-effort", "--out", &out],
+    ] {
+        let told = done(words.iter().copied());
+        assert_eq!(told.no_panic().status, Some(2), "{told:?}");
+        for said in [
+            &format!(
+                "error: task sampler: starting `{}`: the kernel does not execute such a file",
+                program.display()
+            ),
+            &format!("{file}:{}:{column}", index + 1),
+            "= help: give a program that was built for this machine",
+        ] {
+            assert!(told.err.contains(said), "{said}: {told:?}");
+        }
+    }
 }
 
 #[test]

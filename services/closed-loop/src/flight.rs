@@ -2,7 +2,7 @@
 //! time.
 
 use crate::LoopError;
-use crate::merge::{Target, TaskThreads};
+use crate::merge::{Entry, Target, TaskThreads};
 use crate::whole_trace::TraceFile;
 use horolog_exec::{Dump, FlightRecorder};
 use horolog_sys::kernel_trace::KernelEvent;
@@ -19,12 +19,6 @@ const CAPACITY: usize = 1 << 16;
 const AFTER: usize = 1 << 10;
 /// How many dumps a run writes at most; a system that misses every deadline must not fill the disk.
 const MAX_DUMPS: u64 = 64;
-
-/// What is kept. Kernel events become records only when they are written, so that the table of threads is bounded too.
-enum Entry {
-    Own(Record),
-    Kernel(KernelEvent),
-}
 
 /// What is worth a dump.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,6 +66,7 @@ pub(crate) struct Flight<'a> {
     asked: &'a AtomicBool,
     /// What the dump that is due is for, the first where there are several.
     cause: Option<Cause>,
+    /// Kernel events become records only when they are written, so that the table of threads is bounded too.
     recorder: FlightRecorder<Entry>,
     head: Option<(Header, TaskThreads)>,
     /// Who ended the run before its time.
@@ -157,6 +152,16 @@ impl Target for Flight<'_> {
 
     fn kernel(&mut self, event: KernelEvent) {
         self.keep(Entry::Kernel(event), None);
+    }
+
+    fn overdue(&mut self, later: Vec<Entry>) {
+        self.cause = self.cause.or(Some(Cause::Miss));
+        self.recorder.ask();
+        if let Some(mut dump) = self.recorder.take() {
+            // These come once more, and belong to the next dump as well.
+            dump.entries.extend(later);
+            self.write(&dump);
+        }
     }
 
     fn lost(&mut self, _: Instant, _: u64) {

@@ -118,7 +118,7 @@ fn merged_run(system: &System, options: &RunOptions, target: impl Target) -> Res
     let run = Apart::fork(system, options)?;
     let mut merge = Merge::new(system, options, target);
     let started = merge.started();
-    let result = run.run_into(&started, &mut |record| merge.take(record))?;
+    let result = run.run_into(&started, &mut |heard| merge.hear(heard))?;
     let mut outcome = result.outcome;
     let kernel_record = merge.finish(&mut outcome, result.closed_ns)?;
     Ok(MeasuredRun { outcome, threads: result.threads, kernel_record })

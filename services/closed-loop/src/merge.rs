@@ -2,7 +2,7 @@
 
 use crate::LoopError;
 use crate::commands::Commands;
-use horolog_exec::{Backend, Limit, RunOptions, Started, ThreadInfo};
+use horolog_exec::{Backend, Heard, Limit, RunOptions, Started, ThreadInfo};
 use horolog_measure::doctor::identity;
 use horolog_measure::kernel_records::Given;
 use horolog_model::{Body, System};
@@ -40,6 +40,15 @@ impl TaskThreads {
     }
 }
 
+/// One of both streams.
+#[derive(Clone, Debug)]
+pub(crate) enum Entry {
+    /// The executive's record.
+    Own(Record),
+    /// The kernel's event.
+    Kernel(KernelEvent),
+}
+
 /// Where the merged records go.
 pub(crate) trait Target {
     /// The run has started: the head of its trace, and which thread serves which task.
@@ -48,6 +57,8 @@ pub(crate) trait Target {
     fn own(&mut self, record: Record);
     /// The kernel's next event.
     fn kernel(&mut self, event: KernelEvent);
+    /// A deadline passed long ago, and no record tells of it; with what comes later, as far as it is there already.
+    fn overdue(&mut self, _later: Vec<Entry>) {}
     /// The kernel's buffers lost `count` events in the end.
     fn lost(&mut self, time: Instant, count: u64);
     /// Nothing follows; the counts of what was kept go into the outcome.
@@ -74,6 +85,8 @@ pub(crate) struct Merge<'a, T> {
     events: VecDeque<KernelEvent>,
     last_drain: Instant,
     latest: Instant,
+    /// Nothing of the executive comes before this any more.
+    reached: Instant,
 }
 
 /// How often the kernel's record is asked for.
@@ -102,6 +115,7 @@ impl<'a, T: Target> Merge<'a, T> {
             events: VecDeque::new(),
             last_drain: Instant::ZERO,
             latest: Instant::ZERO,
+            reached: Instant::ZERO,
         }
     }
 
@@ -110,21 +124,53 @@ impl<'a, T: Target> Merge<'a, T> {
         Arc::clone(&self.started)
     }
 
-    /// Takes the executive's next record.
-    pub(crate) fn take(&mut self, record: Record) {
+    /// Takes what is heard of the run.
+    pub(crate) fn hear(&mut self, heard: Heard) {
         self.begin();
         if !self.begun {
             return;
         }
-        self.waiting.push_back(record);
-        self.latest = record.time;
-        if record.time.saturating_since(self.last_drain) >= DRAIN_EVERY {
-            self.last_drain = record.time;
-            if let Some(recorder) = &self.recorder {
-                self.events.extend(recorder.drain());
+        match heard {
+            Heard::Record(record) => {
+                self.waiting.push_back(record);
+                self.latest = record.time;
+                self.go_on(record.time);
             }
-            self.pass_complete();
+            // How far a run got that ends before its time only its own records tell. One without an end goes on without any.
+            Heard::Until(time) if self.options.limit == Limit::Forever => {
+                self.reached = time;
+                self.go_on(time);
+            }
+            Heard::Until(_) => {}
+            Heard::Overdue(held) => self.tell_overdue(held),
         }
+    }
+
+    /// Hands on what is complete, from time to time.
+    fn go_on(&mut self, time: Instant) {
+        if time.saturating_since(self.last_drain) >= DRAIN_EVERY {
+            self.last_drain = time;
+            self.drain();
+        }
+    }
+
+    fn drain(&mut self) {
+        if let Some(recorder) = &self.recorder {
+            self.events.extend(recorder.drain());
+        }
+        self.pass_complete();
+    }
+
+    fn tell_overdue(&mut self, held: Vec<Record>) {
+        self.drain();
+        let kernel = self.events.iter().cloned().map(Entry::Kernel);
+        let own = self.waiting.iter().copied().chain(held).map(Entry::Own);
+        let mut later: Vec<Entry> = kernel.chain(own).collect();
+        later.sort_by_key(|entry| match entry {
+            Entry::Own(record) => record.time,
+            Entry::Kernel(event) => self.time(event),
+        });
+        self.target.overdue(later);
     }
 
     /// Hands the head on, once the start is known.
@@ -201,7 +247,7 @@ impl<'a, T: Target> Merge<'a, T> {
             (Some(_), None) => return,
             (Some(_), Some(event)) => self.time(event),
         };
-        self.pass_until(until.min(self.latest));
+        self.pass_until(until.min(self.latest.max(self.reached)));
     }
 
     fn time(&self, event: &KernelEvent) -> Instant {

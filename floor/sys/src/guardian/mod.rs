@@ -23,7 +23,7 @@ pub use folder::{Folder, LeftOverFolder, left_over_folders, remove_left_over_fol
 pub use group::{LeftOverGroup, left_over_groups, remove_left_over_groups};
 pub use journal::Life;
 pub use mark::{Mark, Owner};
-pub use program::{Program, Watch, finish_program, guard_program, run, spawn, watch_program};
+pub use program::{Program, Watch, finish_program, guard_program, run, spawn, spawn_exactly, watch_program};
 pub(crate) use program::{hold, note_fork, note_instance};
 pub use replay::Restored;
 pub(crate) use replay::end_all_of;
@@ -176,10 +176,21 @@ impl Guardian {
     /// # Errors
     /// What `spawn` says, or that the journal cannot be written; the text of the latter is in the error.
     pub fn spawn(&mut self, command: &mut Command) -> std::io::Result<Spawned> {
+        self.spawn_after(command, |_| Ok(()))
+    }
+
+    /// The same, with what is done to the command last.
+    fn spawn_after(
+        &mut self,
+        command: &mut Command,
+        last: impl FnOnce(&mut Command) -> std::io::Result<()>,
+    ) -> std::io::Result<Spawned> {
         let told = |error: Error| std::io::Error::other(error.to_string());
         let mark = Mark::fresh().map_err(told)?;
         self.journal.append(&Entry::EndMarked { mark }).map_err(told)?;
-        let mut child = command_with_mark(command, mark).spawn()?;
+        let command = command_with_mark(command, mark);
+        last(command)?;
+        let mut child = command.spawn()?;
         // Also found by its number: some programs write over their environment.
         let adopted = match Life::of(child.id()) {
             Some(process) => self.adopt(process).map(|()| Some(process)),

@@ -6,7 +6,7 @@
 
 use super::journal::Entry;
 use super::{Guardian, GuardianOptions, Kept, Mark, Restored};
-use crate::Error;
+use crate::{Error, exact_exec};
 use horolog_time::Span;
 use std::path::Path;
 use std::process::{Child, Command, Output};
@@ -93,13 +93,31 @@ pub(super) fn note_folder(path: &Path) -> Result<(), Error> {
 /// # Errors
 /// As [`Guardian::spawn`], or where the guardian cannot be started.
 pub fn spawn(command: &mut Command) -> std::io::Result<(Child, Program)> {
-    let spawned = with(|guardian| guardian.spawn(command));
+    spawn_after(command, |_| Ok(()))
+}
+
+/// The same, of a program that the kernel executes: no shell reads a file whose format the kernel does not know.
+///
+/// # Errors
+/// As [`spawn`]; `ENOEXEC` for such a file.
+pub fn spawn_exactly(command: &mut Command) -> std::io::Result<(Child, Program)> {
+    spawn_after(command, exact_exec::by_the_kernel_alone)
+}
+
+fn spawn_after(
+    command: &mut Command,
+    last: fn(&mut Command) -> std::io::Result<()>,
+) -> std::io::Result<(Child, Program)> {
+    let spawned = with(|guardian| guardian.spawn_after(command, last));
     match spawned.map_err(|error| std::io::Error::other(error.to_string()))? {
         Some(spawned) => {
             let (child, kept) = spawned?.apart();
             Ok((child, Program { kept: Some(kept) }))
         }
-        None => Ok((command.spawn()?, Program { kept: None })),
+        None => {
+            last(command)?;
+            Ok((command.spawn()?, Program { kept: None }))
+        }
     }
 }
 

@@ -742,6 +742,20 @@ fn a_job_that_never_ends_is_named_before_what_the_machine_did() {
     assert_eq!(case.closing().text, format!("3 deadlines missed (b 2, a 1); {note}"));
 }
 
+/// Whoever stops a run from a terminal ends its programs by the same signal.
+#[test]
+fn how_a_program_ended_is_named_where_the_end_was_its_own() {
+    for (how, is_told) in [("exited with status 3", true), ("was killed by signal 2", false)] {
+        let mut case = missed_both();
+        case.outcome
+            .as_mut()
+            .expect("one")
+            .notes
+            .push(format!("task b: its program {how} before the run did"));
+        assert_eq!(case.closing().text.contains(how), is_told, "{}", case.closing());
+    }
+}
+
 /// Beside a note about costs, the reason of a task is what an undecided proof says first.
 #[test]
 fn the_reason_of_a_task_goes_before_a_note_about_costs() {

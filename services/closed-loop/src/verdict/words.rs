@@ -3,7 +3,7 @@
 use super::answers::{Answers, beyond, hard_verdicts};
 use super::{Answer, Asked, Cause, Ended, Evidence, Question, Word, advice, cause};
 use horolog_analysis::{Analysis, TaskVerdict, Verdict as TaskWord};
-use horolog_model::{System, TaskId};
+use horolog_model::{Body, System, TaskId};
 use horolog_report::grouped;
 use horolog_time::Span;
 use horolog_verify::{Check, Class, Finding, FindingGroup, Verdict, Verification};
@@ -271,6 +271,13 @@ fn broken_group(
         return (what, advice::on_execution(evidence, index, worst));
     }
     let message = finding.map_or_else(|| group.check.name().to_owned(), |finding| finding.message.clone());
+    let ended = message.strip_prefix(&format!("the program of {} ", group.subject));
+    if let Some((how, _)) =
+        ended.and_then(|rest| rest.split_once(" by ").filter(|_| group.check == Check::MissingJob))
+    {
+        let help = see_output(evidence, &group.subject, how).or_else(|| look(evidence));
+        return (message, help);
+    }
     let what = if group.count > 1 { format!("{message} ({} times)", grouped(group.count)) } else { message };
     (what, look(evidence))
 }
@@ -319,6 +326,12 @@ fn missed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
     let mut text = format!("{} missed ({})", deadlines(all), list(&answers.missed));
     if is_simulation(evidence) {
         text.push_str(" in the simulation");
+    }
+    // A job whose program ended has no end.
+    let ended = answers.missed.iter().find_map(|(name, _)| Some((name, program_ended(evidence, name)?)));
+    if let Some((name, how)) = ended {
+        text.push_str(&format!("; the program of {name} {how} before the run did"));
+        return Said::new(text, see_output(evidence, name, how));
     }
     // A job that never ended explains what it and those behind it missed.
     if let Some(stuck) = left_behind(evidence, answers) {
@@ -459,6 +472,10 @@ fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said 
     if of_run && let Some(said) = trace_decides_nothing(evidence) {
         return said;
     }
+    if of_run && let Some(said) = answers.uncovered.iter().find_map(|short| without_program(evidence, short))
+    {
+        return said;
+    }
     if of_run && let Some(short) = answers.uncovered.first() {
         return too_few(evidence, asked, short, answers.uncovered.len());
     }
@@ -514,6 +531,31 @@ fn trace_decides_nothing(evidence: &Evidence<'_>) -> Option<Said> {
         return Some(Said::new("the trace holds no record", "record it again".to_owned()));
     }
     None
+}
+
+/// Of a task without a job: its program has ended.
+fn without_program(evidence: &Evidence<'_>, short: &super::answers::Uncovered) -> Option<Said> {
+    let how = program_ended(evidence, &short.task).filter(|_| short.released == 0)?;
+    let text = format!("no job of {} is on record: its program {how} before the run did", short.task);
+    Some(Said::new(text, see_output(evidence, &short.task, how)))
+}
+
+/// How the program of a task ended before the run did, in words, where the run says so.
+fn program_ended<'a>(evidence: &Evidence<'a>, task: &str) -> Option<&'a str> {
+    let notes = evidence.outcome.map(|outcome| outcome.notes.as_slice()).unwrap_or_default();
+    let beginning = format!("task {task}: its program ");
+    let how =
+        notes.iter().find_map(|note| note.strip_prefix(&beginning)?.strip_suffix(" before the run did"));
+    // Whoever stops the run from a terminal stops its programs, too.
+    const OF_WHO_STOPS: [&str; 4] = ["signal 1", "signal 2", "signal 3", "SIGTERM"];
+    how.filter(|how| !OF_WHO_STOPS.iter().any(|signal| how.ends_with(signal)))
+}
+
+/// What to do about a program that ended in this way.
+fn see_output(evidence: &Evidence<'_>, task: &str, how: &str) -> Option<String> {
+    let task = evidence.system.tasks().iter().find(|one| one.name == task)?;
+    let Some(Body::Command(words)) = &task.body else { return None };
+    Some(format!("the program {how}: look at what it printed, or start it by itself: `{}`", words.join(" ")))
 }
 
 fn too_few(evidence: &Evidence<'_>, asked: &Asked, short: &super::answers::Uncovered, all: usize) -> Said {
