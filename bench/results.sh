@@ -17,6 +17,7 @@ command_of() {
         rates) echo "python3 bench/tracers/rates.py" ;;
         first-command) echo "bench/first-command.sh" ;;
         study) echo "bench/study.sh" ;;
+        vectors) echo "cargo run --release -p horolog-draw --example vectors" ;;
         python) echo "bench/python.sh" ;;
         peers-*) echo "bench/peers/run.sh ${1#peers-}" ;;
         sweeps) echo "bench/sweeps.sh" ;;
@@ -33,6 +34,7 @@ output_of() {
         rates) python3 bench/tracers/rates.py 10 "$horolog" ;;
         first-command) bench/first-command.sh ;;
         study) bench/study.sh ;;
+        vectors) cargo run --release --quiet -p horolog-draw --example vectors ;;
         python) bench/python.sh ;;
         peers-*) bench/peers/run.sh "${1#peers-}" ;;
         sweeps) bench/sweeps.sh ;;

@@ -87,26 +87,17 @@ impl Batch {
     /// What is wrong, the argument first; `None` where sets of it can be drawn.
     #[must_use]
     pub fn flaw(&self) -> Option<String> {
-        self.shares(false).err().or_else(|| self.other_flaw())
+        self.vectors().err().or_else(|| self.other_flaw())
     }
 
-    /// How shares are drawn; `None` where the tables that this takes are not asked for.
-    fn shares(&self, are_asked: bool) -> Result<Option<Shares>, String> {
-        let has_tables = self.method == Method::ConvolutionalFixedSum;
+    /// What draws the shares of every set; `None` where each has bounds of its own.
+    fn vectors(&self) -> Result<Option<Vectors>, String> {
         let Some(bounds) = &self.bounds else {
-            if has_tables && !are_asked {
-                return Vectors::check(self.method, self.tasks, self.utilisation).map(|()| None);
-            }
-            return Vectors::new(self.method, self.tasks, self.utilisation)
-                .map(|vectors| Some(Shares::Alike(Box::new(vectors))));
+            return Vectors::new(self.method, self.tasks, self.utilisation).map(Some);
         };
         let (lower, upper) = (&bounds.lower, &bounds.upper);
         if lower.len() == self.tasks {
-            if has_tables && !are_asked {
-                return Vectors::reduce(self.method, self.utilisation, lower, upper).map(|_| None);
-            }
-            let vectors = Vectors::bounded(self.method, self.utilisation, lower, upper);
-            return vectors.map(|vectors| Some(Shares::Alike(Box::new(vectors))));
+            return Vectors::bounded(self.method, self.utilisation, lower, upper).map(Some);
         }
         if lower.is_empty() || !lower.len().is_multiple_of(self.tasks.max(1)) {
             return Err(format!("lower: there are {} bounds of {} tasks", lower.len(), self.tasks));
@@ -118,7 +109,7 @@ impl Batch {
             Vectors::reduce(self.method, self.utilisation, lower, upper)
                 .map_err(|flaw| of_set(set, &flaw))?;
         }
-        Ok(are_asked.then(|| Shares::Each(self.method, self.utilisation, Arc::new(bounds.clone()))))
+        Ok(None)
     }
 
     /// The set with this number alone.
@@ -139,8 +130,13 @@ impl Batch {
     /// # Errors
     /// The [flaw](Batch::flaw).
     pub fn prepare(&self) -> Result<Prepared, String> {
-        let shares = self.shares(true)?.ok_or("method: nothing draws it")?;
+        let vectors = self.vectors()?;
         self.other_flaw().map_or(Ok(()), Err)?;
+        let shares = match (vectors, &self.bounds) {
+            (None, Some(bounds)) => Shares::Each(self.method, self.utilisation, Arc::new(bounds.clone())),
+            (Some(vectors), _) => Shares::Alike(Box::new(vectors)),
+            (None, None) => return Err("lower: no set has bounds".to_owned()),
+        };
         let Batch { tasks, periods, deadlines, seed, .. } = *self;
         Ok(Prepared { shares, drawn: vec![0.0; tasks], periods, deadlines, seed })
     }

@@ -4,12 +4,13 @@ pub mod batch;
 mod bounded;
 #[cfg(test)]
 mod bounded_tests;
-mod convolution;
 mod dirichlet_rescale;
+mod elementary;
 pub mod parts;
 pub mod random;
 pub mod recipe;
 pub mod task_set;
+mod tilted;
 pub mod vectors;
 
 pub use batch::{Batch, BatchDeadlines, Bounds, Periods, Prepared};

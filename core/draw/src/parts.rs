@@ -1,12 +1,15 @@
 //! What tasks of drawn sets have beside C, D and T: segments, sections that hold resources, and a second worst case.
 //!
-//! Each of the three is drawn by a generator of its own, so C, D and T of a seed are the same with and without them, and so is each of
+//! Each of these is drawn by a generator of its own, so C, D and T of a seed are the same with and without them, and so is each of
 //! them beside the others.
 //!
 //! - *Segments*: from 1 to the most, every number as likely; their lengths uniform over all ways to share C, each at least 1 ns.
 //! - *Sections* (as in the studies of `brandenburg11`): each task uses each resource with a chance of its own, and a job that uses it asks for it 1 to the most times, every
 //!   number as likely; lengths uniform from the shortest to the longest. In random order they are taken as long as they fit into C, and
-//!   what is left of C is shared among the places before, between and behind them, uniformly. They do not nest.
+//!   what is left of C is shared among the places before, between and behind them, uniformly.
+//! - *Nesting*: with a chance one section more lies in a section, and with the same chance one in that one, and so on, each of a resource that those around it do
+//!   not hold, every such one as likely; shorter by 1 ns at least, every length as likely, and then every place.
+//! - *Reading* (as in `brandenburg11`): each task reads each resource with a chance, in all its sections; else it writes.
 //! - *Criticality* (as in `baruah11`): each task is of high criticality with a chance, and its second worst case is C times a factor, rounded down.
 
 use crate::task_set::shares;
@@ -16,6 +19,8 @@ use crate::{Random, SplitMix64};
 const SEGMENTS: u64 = 0x5e63_3e27;
 const SECTIONS: u64 = 0x5ec7_1025;
 const CRITICALITY: u64 = 0xc217_1ca1;
+const NESTING: u64 = 0x2e57_1269;
+const READING: u64 = 0x2ead_1269;
 /// Chances and factors count in parts per billion.
 const BILLION: u64 = 1_000_000_000;
 
@@ -109,6 +114,33 @@ fn sections_of(wcet: u64, sharing: Sharing, random: &mut Random) -> Vec<DrawnSec
     asked.into_iter().zip(gaps).map(place).collect()
 }
 
+/// Puts sections into the sections of each task of set `number` of a seed, each behind the one around it.
+pub fn nest(seed: u64, number: u64, tasks: &mut [Vec<DrawnSection>], resources: u64, chance_ppb: u64) {
+    let mut random = of_series(seed, NESTING, number);
+    for sections in tasks {
+        let outer = std::mem::take(sections);
+        for mut around in outer {
+            sections.push(around);
+            let mut free: Vec<u64> = (0..resources).filter(|&one| one != around.resource).collect();
+            while random.below(BILLION) < chance_ppb && !free.is_empty() && around.length > 1 {
+                let resource = free.swap_remove(random.below(free.len() as u64) as usize);
+                let length = random.between(1, around.length - 1);
+                let from = around.from + random.between(0, around.length - length);
+                around = DrawnSection { resource, from, length };
+                sections.push(around);
+            }
+        }
+    }
+}
+
+/// Whether each of so many tasks of set `number` of a seed reads each of so many resources, where it uses it.
+#[must_use]
+pub fn reads(seed: u64, number: u64, (tasks, resources): (usize, u64), chance_ppb: u64) -> Vec<Vec<bool>> {
+    let mut random = of_series(seed, READING, number);
+    let mut of_task = || (0..resources).map(|_| random.below(BILLION) < chance_ppb).collect();
+    (0..tasks).map(|_| of_task()).collect()
+}
+
 /// The second worst case of each task of set `number` of a seed, in ns; `None`: of low criticality.
 #[must_use]
 pub fn high_wcets(seed: u64, number: u64, wcets: &[u64], levels: Levels) -> Vec<Option<u64>> {
@@ -178,6 +210,49 @@ mod tests {
     }
 
     #[test]
+    fn sections_nest_and_read_by_their_chances() {
+        let (mut outer, mut inner, mut deep, mut read) = (0, 0, 0, 0);
+        for number in 0..4_000 {
+            let flat = sections(6, number, &[1_000], SHARING);
+            let mut nested = flat.clone();
+            nest(6, number, &mut nested, SHARING.resources, 300_000_000);
+            let found = reads(6, number, (2, 3), 700_000_000);
+            assert!(found.len() == 2 && found.iter().all(|of_task| of_task.len() == 3));
+            read += found.concat().into_iter().filter(|&one| one).count();
+            outer += flat[0].len();
+            inner += nested[0].len() - flat[0].len();
+            let mut held: Vec<DrawnSection> = Vec::new();
+            let mut own = flat[0].iter();
+            for section in &nested[0] {
+                held.retain(|around| section.from < around.from + around.length);
+                let Some(around) = held.last() else {
+                    assert_eq!(Some(section), own.next(), "what is drawn without nesting stays");
+                    held.push(*section);
+                    continue;
+                };
+                assert!(section.from >= around.from && section.length < around.length);
+                assert!(section.from + section.length <= around.from + around.length);
+                assert!(held.iter().all(|one| one.resource != section.resource));
+                deep = deep.max(held.len());
+                held.push(*section);
+            }
+        }
+        // One within another with 0.3, one more with 0.3 of that; three resources.
+        let part = inner as f64 / outer as f64;
+        assert!((0.36..0.42).contains(&part) && deep == 2, "{inner} of {outer}, {deep}");
+        let part = f64::from(read as u32) / 24_000.0;
+        assert!((0.69..0.71).contains(&part), "{part}");
+        let mut none = sections(6, 1, &[1_000; 5], SHARING);
+        let flat = none.clone();
+        nest(6, 1, &mut none, SHARING.resources, 0);
+        assert_eq!(none, flat);
+        let mut only = sections(6, 1, &[1_000; 5], Sharing { resources: 1, ..SHARING });
+        let count = only.concat().len();
+        nest(6, 1, &mut only, 1, BILLION);
+        assert_eq!(only.concat().len(), count, "there is no other resource");
+    }
+
+    #[test]
     fn high_tasks_have_their_factor_and_each_part_is_the_same_beside_others() {
         let levels = Levels { high_ppb: 250_000_000, factor_ppb: 2_500_000_000 };
         let mut count = 0;
@@ -209,6 +284,21 @@ mod tests {
         let found = sections(42, 1, &[1_000_000; 2], SHARING);
         let found: Vec<_> = found.concat().iter().map(|one| (one.resource, one.from, one.length)).collect();
         assert_eq!(found, [(1, 324_394, 13), (0, 578_947, 29), (0, 679_910, 25)]);
+        let mut nested = sections(42, 1, &[1_000_000; 2], SHARING);
+        nest(42, 1, &mut nested, 3, 600_000_000);
+        let found: Vec<_> = nested.concat().iter().map(|one| (one.resource, one.from, one.length)).collect();
+        assert_eq!(
+            found,
+            [
+                (1, 324_394, 13),
+                (0, 578_947, 29),
+                (2, 578_955, 9),
+                (0, 679_910, 25),
+                (1, 679_918, 14),
+                (2, 679_930, 2)
+            ]
+        );
+        assert_eq!(reads(42, 1, (2, 3), 500_000_000).concat(), [false, true, true, false, true, false]);
         let levels = Levels { high_ppb: 500_000_000, factor_ppb: 1_500_000_001 };
         let found = high_wcets(42, 0, &[1_000_000_000; 6], levels);
         assert_eq!(found, [None, None, None, Some(1_500_000_001), None, Some(1_500_000_001)]);

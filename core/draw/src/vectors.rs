@@ -14,11 +14,11 @@
 //! [`shares`](crate::task_set::shares). In Stafford's algorithm the factors r^(1/i), i = n-1 … 1, are the ratios of the order
 //! statistics of n - 1 uniform numbers, from the largest down, so sorted numbers stand for their products. What is left are
 //! operations that IEEE 754 rounds the same way everywhere: the numbers of a seed are the same on every machine. The same holds for
-//! the last two, which add, multiply and divide alone.
+//! the last two, which add, multiply and divide alone, for `exp` and `ln` too.
 
 use crate::bounded::{Reduced, STEPS, spacings};
-use crate::convolution::Convolution;
 use crate::dirichlet_rescale::DirichletRescale;
+use crate::tilted::Tilted;
 use crate::{Random, TaskSetRecipe};
 
 /// How utilisations are drawn.
@@ -30,13 +30,13 @@ pub enum Method {
     UuniFastDiscard,
     /// Stafford's RandFixedSum with shares from 0 to 1.
     RandFixedSum,
-    /// Uniform within bounds of each task's own, by convolution.
+    /// Uniform within bounds of each task's own.
     ConvolutionalFixedSum,
     /// Within bounds of each task's own; not uniform.
     DirichletRescale,
 }
 
-/// The most tasks of the methods that prepare tables or maps: RandFixedSum's table has n² entries, whose products stay in the range of an `f64`.
+/// The most tasks of the methods within bounds: RandFixedSum's table has n² entries, whose products stay in the range of an `f64`.
 const MOST_OF_TABLE: usize = 200;
 /// The most tasks of the others.
 const MOST_TASKS: usize = 1_000;
@@ -91,7 +91,7 @@ pub struct Vectors {
 /// What the methods with bounds have prepared.
 #[derive(Clone, Debug)]
 enum Within {
-    Convolution(Convolution),
+    Tilted(Tilted),
     Rescale(DirichletRescale),
 }
 
@@ -150,7 +150,7 @@ impl Vectors {
         let tasks = lower.len();
         let reduced = Vectors::reduce(method, utilisation, lower, upper)?;
         let within = if method == Method::ConvolutionalFixedSum {
-            Within::Convolution(Convolution::new(reduced))
+            Within::Tilted(Tilted::new(reduced))
         } else {
             Within::Rescale(DirichletRescale::new(reduced)?)
         };
@@ -193,7 +193,7 @@ impl Vectors {
     pub fn draw(&mut self, random: &mut Random, shares: &mut [f64]) {
         assert_eq!(shares.len(), self.tasks, "one share a task");
         match (&mut self.within, self.method) {
-            (Some(Within::Convolution(drawn)), _) => drawn.draw(random, shares),
+            (Some(Within::Tilted(drawn)), _) => drawn.draw(random, shares),
             (Some(Within::Rescale(drawn)), _) => drawn.draw(random, shares),
             (None, Method::RandFixedSum) => self.fixed_sum(random, shares),
             (None, method) => loop {
@@ -302,6 +302,17 @@ pub(crate) mod tests {
         all
     }
 
+    /// The largest distance of an empirical distribution from one on paper.
+    pub(crate) fn distance_to(drawn: &mut [f64], paper: impl Fn(f64) -> f64) -> f64 {
+        drawn.sort_unstable_by(f64::total_cmp);
+        let count = drawn.len() as f64;
+        let at = |(index, &x): (usize, &f64)| {
+            let (wanted, before) = (paper(x), index as f64 / count);
+            (wanted - before).abs().max((wanted - before - 1.0 / count).abs())
+        };
+        drawn.iter().enumerate().map(at).fold(0.0, f64::max)
+    }
+
     /// The largest distance of two empirical distributions.
     pub(crate) fn distance(left: &mut [f64], right: &mut [f64]) -> f64 {
         left.sort_unstable_by(f64::total_cmp);
@@ -347,14 +358,8 @@ pub(crate) mod tests {
         const COUNT: usize = 20_000;
         for (tasks, sum) in [(2, 0.5), (4, 1.0), (7, 2.0)] {
             for shares in &mut drawn(Method::UuniFast, tasks, sum, COUNT, 3) {
-                shares.sort_unstable_by(f64::total_cmp);
-                let paper = |x: f64| 1.0 - (1.0 - x / sum).max(0.0).powi(tasks as i32 - 1);
-                let at = |(index, &x): (usize, &f64)| (paper(x) - index as f64 / COUNT as f64).abs();
-                let found = shares.iter().enumerate().map(at).fold(0.0, f64::max);
-                assert!(
-                    found < limit(COUNT as f64, 1e12, 13) + 1.0 / COUNT as f64,
-                    "{tasks}, {sum}: {found}"
-                );
+                let found = distance_to(shares, |x| 1.0 - (1.0 - x / sum).max(0.0).powi(tasks as i32 - 1));
+                assert!(found < limit(COUNT as f64, 1e12, 13), "{tasks}, {sum}: {found}");
             }
         }
     }

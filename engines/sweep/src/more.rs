@@ -34,7 +34,7 @@ pub struct Key {
 }
 
 /// Every such key, in the order in which a cell's text has them.
-pub const KEYS: [Key; 13] = [
+pub const KEYS: [Key; 17] = [
     share("lower", 0.0, 1.0, "0.01"),
     share("upper", 0.0, 1.0, "0.5"),
     number("processors", 1..=64, "2"),
@@ -48,6 +48,10 @@ pub const KEYS: [Key; 13] = [
     share("high_factor", 1.0, 1_000.0, "2"),
     time("server_budget", "server_budget_ns", "\"2 ms\""),
     time("server_period", "server_period_ns", "\"20 ms\""),
+    number("cluster", 1..=64, "2"),
+    share("reads", 0.0, 1.0, "0.7"),
+    share("nesting", 0.0, 1.0, "0.3"),
+    share("low_factor", 0.0, 0.999_999_999, "0.5"),
 ];
 
 const fn share(name: &'static str, least: f64, most: f64, example: &'static str) -> Key {
@@ -128,6 +132,21 @@ impl More {
         })
     }
 
+    /// The chance that a section lies in another one, in parts per billion.
+    pub(crate) fn nesting(&self) -> u64 {
+        self.share("nesting").map_or(0, billionths)
+    }
+
+    /// The chance that a section reads, in parts per billion.
+    pub(crate) fn reading(&self) -> Option<u64> {
+        self.share("reads").map(billionths)
+    }
+
+    /// What a task of low criticality goes on with, in parts per billion of its worst case.
+    pub(crate) fn low_factor(&self) -> Option<u64> {
+        self.share("low_factor").map(billionths)
+    }
+
     /// How criticality is drawn.
     pub(crate) fn levels(&self) -> Option<Levels> {
         let (high, factor) = (self.share("high")?, self.share("high_factor")?);
@@ -147,6 +166,15 @@ impl More {
             && budget > period
         {
             return Some(("server_budget", format!("{budget} ns is above {period} ns, the server's period")));
+        }
+        if let (Some(cluster), Some(processors)) = (self.number("cluster"), self.number("processors"))
+            && cluster > processors
+        {
+            return Some(("cluster", format!("{cluster} are more than {processors} processors")));
+        }
+        let flat = tests.iter().find(|test| matches!(test.how(), Some(How::Locks(..))) && !test.nests());
+        if let (Some(test), Some(_)) = (flat, self.share("nesting")) {
+            return Some(("nesting", format!("`{}` takes no sections within sections", test.word())));
         }
         let global = tests.iter().find(|test| matches!(test.how(), Some(How::Global(_))));
         match (global, self.number("processors")) {

@@ -2,7 +2,7 @@
 
 use crate::more::More;
 use crate::test::Test;
-use horolog_draw::{Batch, BatchRecipe};
+use horolog_draw::{Batch, BatchRecipe, Method};
 use sha2::{Digest, Sha256};
 
 /// The most cells of a sweep.
@@ -142,6 +142,10 @@ impl Plan {
         let mut asked = vec!["horolog.sweep-rows/1", crate::VERSION, &seed, &text, &sets, &tests];
         if self.rows == RowsOf::Sets {
             asked.push("sets");
+        }
+        // Rows of vectors that were drawn by tables are others.
+        if self.cells[id.cell].recipe.method == Method::ConvolutionalFixedSum.word() {
+            asked.push("exact");
         }
         hex(&digest(&asked))
     }

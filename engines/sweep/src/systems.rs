@@ -9,9 +9,9 @@ use horolog_analysis::partition::{Heuristic, Placed, Request, place_alone};
 use horolog_analysis::{Options, Schedulable, Verdict, analyze};
 use horolog_draw::parts;
 use horolog_model::{
-    Arrival, Capacity, Cluster, CpuId, Cpus, Criticality, Draft, Enforcement, LeftOver, LowPriority, Mode,
-    Order, OverrunPolicy, Policy, Preemption, Priority, PriorityAssignment, Protocol, Resource, Section,
-    SegmentGraph, Server, ServerKind, SporadicRules, System, TakesEffect, Task,
+    Access, Arrival, Capacity, Cluster, CpuId, Cpus, Criticality, Draft, Enforcement, LeftOver, LowPriority,
+    Mode, Order, OverrunPolicy, Policy, Preemption, Priority, PriorityAssignment, Protocol, Resource,
+    Section, SegmentGraph, Server, ServerKind, SporadicRules, System, TakesEffect, Task, TaskChange,
 };
 use horolog_time::Span;
 use std::cmp::Reverse;
@@ -97,6 +97,10 @@ fn unplaced(how: How, more: &More, set: Set<'_>) -> Result<Made, String> {
             }
         }
         How::Global(policy) => share_processors(&mut draft, policy, processors(more)?),
+        How::Clustered(policy) => {
+            let size = needed(more.number("cluster"), "cluster")?;
+            cluster(&mut draft, set, policy, (processors(more)?, size as u32));
+        }
         How::Partitioned(_) => draft.platform.cpus = Cpus::Count(processors(more)?),
         How::Server(serving) => {
             let capacity = Capacity {
@@ -111,14 +115,18 @@ fn unplaced(how: How, more: &More, set: Set<'_>) -> Result<Made, String> {
             }
             lock(&mut draft, protocol, more, set)?;
         }
-        How::Criticality(_) => {
+        How::Criticality(_) | How::Degraded => {
             let levels = needed(more.levels(), "high")?;
             let high = parts::high_wcets(set.seed, set.number, set.wcet, levels);
             let is_too_long = |&task: &usize| high[task].is_some_and(|wcet| wcet > set.deadline[task]);
             if let Some(task) = (0..high.len()).find(is_too_long) {
                 return Ok(Made::TooLong(task));
             }
-            switch(&mut draft, &high);
+            let low = match how {
+                How::Degraded => needed(more.low_factor(), "low_factor")?,
+                _ => 0,
+            };
+            switch(&mut draft, &high, low);
         }
     }
     system_made(draft)
@@ -210,6 +218,30 @@ fn share_processors(draft: &mut Draft, policy: Policy, processors: u32) {
     }];
 }
 
+/// Each task on a cluster of so many of the processors, by worst fit as on processors; the last cluster has the rest of them.
+fn cluster(draft: &mut Draft, set: Set<'_>, policy: Policy, (processors, size): (u32, u32)) {
+    draft.platform.cpus = Cpus::Count(processors);
+    let firsts: Vec<u32> = (0..processors).step_by(size as usize).collect();
+    let sizes: Vec<u32> = firsts.iter().map(|first| size.min(processors - first)).collect();
+    let places = worst_fit(set, &sizes);
+    for (task, &place) in draft.tasks.iter_mut().zip(&places) {
+        task.cpu = CpuId(firsts[place]);
+    }
+    for (place, (&first, &size)) in firsts.iter().zip(&sizes).enumerate() {
+        let own = draft.tasks.iter().zip(&places).filter(|(_, of)| **of == place);
+        let tasks: Vec<String> = own.map(|(task, _)| task.name.clone()).collect();
+        // One processor is none to share, and a cluster without tasks has nothing to order.
+        if size > 1 && !tasks.is_empty() {
+            draft.clusters.push(Cluster {
+                name: format!("c{}", place + 1),
+                cpus: (first..first + size).map(CpuId).collect(),
+                order: Order::of_policy(policy),
+                tasks,
+            });
+        }
+    }
+}
+
 /// A server of one task that asks for its whole budget in every period.
 fn serve(draft: &mut Draft, serving: Serving, capacity: Capacity) {
     let (budget, period) = (capacity.budget, capacity.period);
@@ -236,18 +268,27 @@ fn serve(draft: &mut Draft, serving: Serving, capacity: Capacity) {
     draft.servers.push(Server::new(SERVER, vec![SERVED.to_owned()], CpuId(0), kind));
 }
 
-/// Each task on a processor by worst fit, from the largest C/T down: the one with the least load, among equals the first.
+/// Each task on a processor by worst fit.
 fn spread(draft: &mut Draft, set: Set<'_>, processors: u32) {
     draft.platform.cpus = Cpus::Count(processors);
+    for (task, place) in draft.tasks.iter_mut().zip(worst_fit(set, &vec![1; processors as usize])) {
+        task.cpu = CpuId(place as u32);
+    }
+}
+
+/// The place of each task by worst fit, from the largest C/T down: the one with the least load by its processors, among equals the first.
+fn worst_fit(set: Set<'_>, processors: &[u32]) -> Vec<usize> {
     let share = |task: usize| (u128::from(set.wcet[task]) << 64) / u128::from(set.period[task].max(1));
     let mut order: Vec<usize> = (0..set.wcet.len()).collect();
     order.sort_by_key(|&task| (Reverse(share(task)), task));
-    let mut loads = vec![0_u128; processors as usize];
+    let (mut loads, mut places) = (vec![0_u128; processors.len()], vec![0; set.wcet.len()]);
     for task in order {
-        let least = (0..loads.len()).min_by_key(|&cpu| loads[cpu]).unwrap_or(0);
+        let of_one = |place: &usize| loads[*place] / u128::from(processors[*place].max(1));
+        let least = (0..loads.len()).min_by_key(of_one).unwrap_or(0);
         loads[least] = loads[least].saturating_add(share(task));
-        draft.tasks[task].cpu = CpuId(least as u32);
+        places[task] = least;
     }
+    places
 }
 
 /// Gives tasks their sections. Those of the distributed protocol execute on a processor of their own, behind those of the tasks.
@@ -265,22 +306,27 @@ fn lock(draft: &mut Draft, protocol: Protocol, more: &More, set: Set<'_>) -> Res
         ..Resource::default()
     };
     draft.resources = (0..sharing.resources).map(resource).collect();
-    for (task, sections) in
-        draft.tasks.iter_mut().zip(parts::sections(set.seed, set.number, set.wcet, sharing))
-    {
+    let mut drawn = parts::sections(set.seed, set.number, set.wcet, sharing);
+    if protocol.may_nest() {
+        parts::nest(set.seed, set.number, &mut drawn, sharing.resources, more.nesting());
+    }
+    let chance = if protocol.tells_readers() { needed(more.reading(), "reads")? } else { 0 };
+    let reads = parts::reads(set.seed, set.number, (drawn.len(), sharing.resources), chance);
+    for ((task, sections), reads) in draft.tasks.iter_mut().zip(drawn).zip(reads) {
         let section = |one: parts::DrawnSection| Section {
             resource: name(one.resource),
             from: Span::from_ns(one.from),
             length: Span::from_ns(one.length),
-            access: horolog_model::Access::Write,
+            access: if reads[one.resource as usize] { Access::Read } else { Access::Write },
         };
         task.sections = sections.into_iter().map(section).collect();
     }
     Ok(())
 }
 
-/// The short form `[criticality]` written out: an overrun of a high task asks for the mode in which high tasks alone release jobs.
-fn switch(draft: &mut Draft, high: &[Option<u64>]) {
+/// The short form `[criticality]` written out: an overrun of a high task asks for the mode in which high tasks release jobs, and those of low
+/// tasks have this part of their worst case in parts per billion; with nothing of it they release none.
+fn switch(draft: &mut Draft, high: &[Option<u64>], low_ppb: u64) {
     if draft.policy == Policy::FixedPriority {
         draft.priorities = PriorityAssignment::Audsley;
         draft.tasks.iter_mut().for_each(|task| task.priority = None);
@@ -298,13 +344,28 @@ fn switch(draft: &mut Draft, high: &[Option<u64>]) {
         }
     }
     let all: Vec<String> = draft.tasks.iter().map(|task| task.name.clone()).collect();
-    let is_high = |(name, high): (&String, &Option<u64>)| high.is_some().then(|| name.clone());
-    let active = all.iter().zip(high).filter_map(is_high).collect();
+    let less = |task: &Task| {
+        Span::from_ns((u128::from(task.wcet.as_ns()) * u128::from(low_ppb) / 1_000_000_000) as u64)
+    };
+    let of_low = draft.tasks.iter().zip(high).filter(|(_, high)| high.is_none());
+    let degraded: Vec<TaskChange> = of_low
+        .filter(|(task, _)| !less(task).is_zero())
+        .map(|(task, _)| TaskChange {
+            wcet: Some(less(task)),
+            task: task.name.clone(),
+            ..TaskChange::default()
+        })
+        .collect();
+    let goes_on = |name: &String| degraded.iter().any(|one| one.task == *name);
+    let is_active =
+        |(name, high): (&String, &Option<u64>)| (high.is_some() || goes_on(name)).then(|| name.clone());
+    let active = all.iter().zip(high).filter_map(is_active).collect();
     let to_high = Mode {
         name: HIGH.to_owned(),
         active: Some(active),
         then: Some(LOW.to_owned()),
         left_over: LeftOver::Drop,
+        tasks: degraded,
         ..Mode::default()
     };
     let to_low = Mode { name: LOW.to_owned(), takes_effect: TakesEffect::WhenDone(all), ..Mode::default() };

@@ -21,6 +21,8 @@ pub enum How {
     Deferred,
     /// One queue for all processors.
     Global(Policy),
+    /// Clusters of processors, a queue for each.
+    Clustered(Policy),
     /// Each task on a processor of its own choice.
     Partitioned(Policy),
     /// A server beside the tasks.
@@ -29,6 +31,8 @@ pub enum How {
     Locks(Policy, Protocol),
     /// Tasks of two levels of criticality.
     Criticality(Policy),
+    /// The same under fixed priorities, where tasks of low criticality go on with less.
+    Degraded,
 }
 
 /// Which server.
@@ -47,12 +51,14 @@ pub enum Serving {
 }
 
 /// The tests of whole systems: their names, and what they make of a set.
-pub const SYSTEM_TESTS: [(&str, How); 26] = [
+pub const SYSTEM_TESTS: [(&str, How); 33] = [
     ("fp-non-preemptive", How::NonPreemptive(Policy::FixedPriority)),
     ("fp-deferred", How::Deferred),
     ("edf-non-preemptive", How::NonPreemptive(Policy::Edf)),
     ("global-fp", How::Global(Policy::FixedPriority)),
     ("global-edf", How::Global(Policy::Edf)),
+    ("clustered-fp", How::Clustered(Policy::FixedPriority)),
+    ("clustered-edf", How::Clustered(Policy::Edf)),
     ("partitioned-fp", How::Partitioned(Policy::FixedPriority)),
     ("partitioned-edf", How::Partitioned(Policy::Edf)),
     ("fp-polling", How::Server(Serving::Polling)),
@@ -68,18 +74,27 @@ pub const SYSTEM_TESTS: [(&str, How); 26] = [
     ("fp-fslm", How::Locks(Policy::FixedPriority, Protocol::Fslm)),
     ("fp-mrsp", How::Locks(Policy::FixedPriority, Protocol::Mrsp)),
     ("fp-preemptable-fifo", How::Locks(Policy::FixedPriority, Protocol::PreemptableFifo)),
+    ("fp-task-fair", How::Locks(Policy::FixedPriority, Protocol::TaskFair)),
+    ("fp-phase-fair", How::Locks(Policy::FixedPriority, Protocol::PhaseFair)),
     ("fp-mpcp", How::Locks(Policy::FixedPriority, Protocol::Mpcp)),
     ("fp-dpcp", How::Locks(Policy::FixedPriority, Protocol::Dpcp)),
     ("fp-fmlp-plus", How::Locks(Policy::FixedPriority, Protocol::FmlpPlus)),
     ("edf-msrp", How::Locks(Policy::Edf, Protocol::Msrp)),
+    ("edf-task-fair", How::Locks(Policy::Edf, Protocol::TaskFair)),
+    ("edf-phase-fair", How::Locks(Policy::Edf, Protocol::PhaseFair)),
     ("fp-amc", How::Criticality(Policy::FixedPriority)),
     ("edf-vd", How::Criticality(Policy::Edf)),
+    ("fp-amc-degraded", How::Degraded),
 ];
 
 const PROCESSORS: &[&str] = &["processors"];
 const SHARING: &[&str] = &["resources", "access", "requests", "shortest_section", "longest_section"];
 const SPREAD: &[&str] =
     &["processors", "resources", "access", "requests", "shortest_section", "longest_section"];
+const READING: &[&str] =
+    &["processors", "resources", "access", "requests", "shortest_section", "longest_section", "reads"];
+/// The key of sections within sections, which tests read that take these.
+const NESTING: &str = "nesting";
 
 impl Test {
     /// Every test.
@@ -124,11 +139,25 @@ impl Test {
             None | Some(How::NonPreemptive(_)) => &[],
             Some(How::Deferred) => &["segments"],
             Some(How::Global(_) | How::Partitioned(_)) => PROCESSORS,
+            Some(How::Clustered(_)) => &["processors", "cluster"],
             Some(How::Server(_)) => &["server_budget", "server_period"],
+            Some(How::Locks(_, protocol)) if protocol.tells_readers() => READING,
             Some(How::Locks(_, protocol)) if protocol.is_global() => SPREAD,
             Some(How::Locks(..)) => SHARING,
             Some(How::Criticality(_)) => &["high", "high_factor"],
+            Some(How::Degraded) => &["high", "high_factor", "low_factor"],
         }
+    }
+
+    /// Whether it reads this key of the grid; `nesting` is read where it is there, and not needed.
+    #[must_use]
+    pub fn reads(self, key: &str) -> bool {
+        self.needs().contains(&key) || key == NESTING && self.nests()
+    }
+
+    /// Whether it takes sections within sections.
+    pub(crate) fn nests(self) -> bool {
+        matches!(self.how(), Some(How::Locks(_, protocol)) if protocol.may_nest())
     }
 }
 
@@ -139,10 +168,11 @@ impl How {
         match self {
             How::NonPreemptive(policy)
             | How::Global(policy)
+            | How::Clustered(policy)
             | How::Partitioned(policy)
             | How::Locks(policy, _)
             | How::Criticality(policy) => policy,
-            How::Deferred => Policy::FixedPriority,
+            How::Deferred | How::Degraded => Policy::FixedPriority,
             How::Server(Serving::ConstantBandwidth | Serving::TotalBandwidth) => Policy::Edf,
             How::Server(_) => Policy::FixedPriority,
         }

@@ -5,14 +5,13 @@ Times are whole nanoseconds and say so in their names. The schemas are documente
 
 from __future__ import annotations
 
-import html
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import _checks
 from .errors import bad_argument
+from .pages import Page, ReadyPage, framed, write
 from .results import Outcome, Result, closing_of, duration, named, outcome_of, table
 
 
@@ -72,17 +71,28 @@ class Verification(Result):
     """In the order of the file."""
     findings: tuple[Finding, ...]
     """The first ones of each sort, in the order of time; ``data["groups"]`` counts all."""
+    _page: Page = field(repr=False, compare=False)
 
     def task(self, name: str) -> TaskVerification:
         """What was found of the task of this name."""
         return named(self.tasks, name)
+
+    @property
+    def page(self) -> bytes:
+        """The report's page, HTML that needs nothing else; when it is first asked for the trace is verified once more."""
+        return self._page.read()
+
+    def report(self, path: str | Path) -> Path:
+        """Writes the report's page, one HTML file with the findings and the timeline of the trace, and gives its path."""
+        return write(path, self.page)
 
     def _repr_html_(self) -> str:
         rows = [
             (t.name, t.jobs, t.judged, t.missed, duration(t.response_ns_max), duration(t.bound_ns))
             for t in self.tasks
         ]
-        return table(self, ("task", "jobs", "judged", "missed", "longest response", "bound"), rows)
+        head = ("task", "jobs", "judged", "missed", "longest response", "bound")
+        return table(self, head, rows) + framed(self.system, self._page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +101,12 @@ class RunOutcome(Outcome):
 
     log: str = field(repr=False, compare=False)
     """What the command and the user's code wrote to their standard error."""
+
+    def report(self, path: str | Path) -> Path:
+        """Writes the report's page, one HTML file with timeline and distributions, and gives its path."""
+        if not self.page:
+            raise bad_argument("path", "nothing was run, so there is no report")
+        return write(path, self.page)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +150,9 @@ class LoopResult(Result):
 
     def report(self, path: str | Path) -> Path:
         """Writes the report, one HTML file, and gives its path."""
-        place = Path(_checks.path("path", path))
         if not self.page:
             raise bad_argument("path", "the loop was stopped before there was a report")
-        try:
-            place.write_bytes(self.page)
-        except OSError as error:
-            raise bad_argument("path", f"cannot write {place}: {error.strerror}") from None
-        return place
+        return write(path, self.page)
 
     def _repr_html_(self) -> str:
         rows = [
@@ -157,20 +168,11 @@ class LoopResult(Result):
             for t in self.tasks
         ]
         head = ("task", "proof", "bound", "simulated", "measured", "deadline", "missed")
-        shown = table(self, head, rows)
-        if not self.page:
-            return shown
-        # The report as it is: its timeline and distributions need no network, and its scripts reach nothing of the notebook.
-        report = html.escape(self.page.decode(errors="replace"), quote=True)
-        return (
-            f'{shown}<iframe title="report of {html.escape(self.system)}" sandbox="allow-scripts allow-downloads" '
-            f'style="width:100%;height:720px;border:1px solid #8884" srcdoc="{report}"></iframe>'
-        )
+        return table(self, head, rows) + framed(self.system, ReadyPage(self.page))
 
 
-def verification_of(text: str) -> Verification:
+def verification_of(data: dict[str, Any], page: Page) -> Verification:
     """The dataclass of the engine's JSON."""
-    data: dict[str, Any] = json.loads(text)
     tasks = tuple(
         TaskVerification(
             one["name"],
@@ -198,16 +200,15 @@ def verification_of(text: str) -> Verification:
         for one in data["findings"]
     )
     closing = closing_of(data["closing"])
-    return Verification(data["system"], closing, data, data["verdict"], data["records"], tasks, findings)
+    return Verification(data["system"], closing, data, data["verdict"], data["records"], tasks, findings, page)
 
 
-def run_of(text: str, log: str) -> RunOutcome:
+def run_of(data: dict[str, Any], page: bytes, log: str) -> RunOutcome:
     """The dataclass of the command's JSON."""
-    data: dict[str, Any] = json.loads(text)
     if "tasks" not in data:
-        return RunOutcome(data["system"], closing_of(data["closing"]), data, 0, (), log)
-    seen = outcome_of(text)
-    return RunOutcome(seen.system, seen.closing, seen.data, seen.horizon_ns, seen.tasks, log)
+        return RunOutcome(data["system"], closing_of(data["closing"]), data, 0, (), ReadyPage(page), log)
+    seen = outcome_of(data, ReadyPage(page))
+    return RunOutcome(seen.system, seen.closing, seen.data, seen.horizon_ns, seen.tasks, seen._page, log)
 
 
 def loop_of(text: str, folder: Path | None, page: bytes, log: str) -> LoopResult:

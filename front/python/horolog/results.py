@@ -9,7 +9,10 @@ from __future__ import annotations
 import html
 import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
+
+from .pages import Page, framed, write
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +134,25 @@ class Outcome(Result):
     """For how long jobs were released, in ns."""
     tasks: tuple[TaskOutcome, ...]
     """In the order of the file."""
+    _page: Page = field(repr=False, compare=False)
 
     def task(self, name: str) -> TaskOutcome:
         """What was seen of the task of this name."""
         return named(self.tasks, name)
 
+    @property
+    def page(self) -> bytes:
+        """The report's page, HTML that needs nothing else, made when it is first asked for."""
+        return self._page.read()
+
+    def report(self, path: str | Path) -> Path:
+        """Writes the report's page, one HTML file with timeline and distributions, and gives its path."""
+        return write(path, self.page)
+
     def _repr_html_(self) -> str:
         rows = [(t.name, t.jobs, t.completed, t.missed, duration(t.response_ns_max)) for t in self.tasks]
         shown = table(self, ("task", "jobs", "completed", "missed", "longest response"), rows)
-        return shown + distributions([(t.name, t.data) for t in self.tasks])
+        return shown + distributions([(t.name, t.data) for t in self.tasks]) + framed(self.system, self._page)
 
 
 def analysis_of(text: str) -> Analysis:
@@ -162,14 +175,13 @@ def analysis_of(text: str) -> Analysis:
     return Analysis(data["system"], closing_of(data["closing"]), data, data["schedulable"], tasks)
 
 
-def outcome_of(text: str) -> Outcome:
+def outcome_of(data: dict[str, Any], page: Page) -> Outcome:
     """The dataclass of the engine's JSON."""
-    data: dict[str, Any] = json.loads(text)
     tasks = tuple(
         TaskOutcome(one["name"], one["jobs"], one["completed"], one["missed"], one.get("response_ns_max"), one)
         for one in data["tasks"]
     )
-    return Outcome(data["system"], closing_of(data["closing"]), data, data["horizon_ns"], tasks)
+    return Outcome(data["system"], closing_of(data["closing"]), data, data["horizon_ns"], tasks, page)
 
 
 def closing_of(data: dict[str, Any]) -> Closing:

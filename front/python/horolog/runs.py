@@ -19,6 +19,7 @@ from typing import Any
 from . import _checks, _engine
 from .checked import LoopResult, RunOutcome, Verification, loop_of, run_of, verification_of
 from .errors import HorologError, NotAllowed, Told, Undecided, bad_argument, from_told
+from .pages import VerificationPage
 from .systems import Duration, System, load
 
 _COMMAND = "HOROLOG_COMMAND"
@@ -60,7 +61,9 @@ def verify(
         coverage_permille=_checks.permille("coverage", coverage),
         strict=_checks.truth("strict", strict),
     )
-    return verification_of(_engine.verify(_system(system)._native, words))
+    checked = _system(system)
+    data = json.loads(_engine.verify(checked._native, words))
+    return verification_of(data, VerificationPage(checked, words, data))
 
 
 def run(
@@ -79,17 +82,23 @@ def run(
 ) -> RunOutcome:
     """Runs a system on this machine with real threads, as ``horolog run`` does, in a process of the installed command.
 
-    ``duration`` is for how long jobs are released. ``trace`` is a file for the trace. ``best_effort`` runs under normal scheduling where
+    ``duration`` is for how long jobs are released. ``trace`` is a file for the trace; without it the trace lies in a temporary folder until
+    the result's page is made. ``best_effort`` runs under normal scheduling where
     real-time scheduling is not permitted. ``scheduling`` is ``fifo`` or ``deadline``. Without the rights for a run ``closing`` says so.
 
     Ctrl-C asks the run to end, waits until it has put back what it changed, and is raised then; a kill of this process ends the run, too.
     """
     words = ["--class", _checks.one_of("scheduling", scheduling, ("fifo", "deadline"))]
-    if trace is not None:
-        words += ["--trace", os.path.abspath(_checks.path("trace", trace))]
     words += _words(duration, machine, best_effort, sporadic_extra, coverage, strict, retries, seed)
-    text, log = _told("run", _system(system), words)
-    return run_of(text, log)
+    kept = None if trace is None else os.path.abspath(_checks.path("trace", trace))
+    with tempfile.TemporaryDirectory(prefix="horolog-") as temporary:
+        file = kept or str(Path(temporary) / "run.trace")
+        text, log = _told("run", _system(system), [*words, "--trace", file])
+        data = json.loads(text)
+        closing = data["closing"]
+        said = f"{closing['word']}: {closing['text']}"
+        page = _engine.trace_page(file, said).encode() if "tasks" in data else b""
+        return run_of(data, page, log)
 
 
 def loop(

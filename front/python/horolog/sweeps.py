@@ -32,8 +32,18 @@ class SweepEstimate:
     """Blocks that are still to be computed."""
     processor_s: float
     """Their processor time in seconds, from sets that were tried on one core."""
+    processor_s_low: float
+    """The least that it is likely to be."""
+    processor_s_high: float
+    """The most that it is likely to be, unless there are sets that take longer than any that was tried."""
     wall_s: float
-    """The same by the number of workers."""
+    """``processor_s`` by the number of workers."""
+    wall_s_low: float
+    """``processor_s_low`` by the number of workers."""
+    wall_s_high: float
+    """``processor_s_high`` by the number of workers."""
+    tried_sets: int
+    """Sets that were tried for this."""
     disk_bytes: int
     """What their files will take."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from . import _checks, _engine
 from .errors import bad_argument
+from .pages import SimulationPage
 from .results import Analysis, Outcome, analysis_of, outcome_of
 
 Duration = str | timedelta
@@ -132,7 +133,7 @@ class System:
 
         ``horizon`` is for how long jobs are released, or ``jobs`` how many of every task. ``execution`` is ``modelled``, ``wcet``,
         ``bcet`` or ``uniform``; ``jitter`` and ``latency`` are ``uniform``, ``none`` or ``max``; ``path`` is ``longest`` or
-        ``random``. ``trace`` is a file for the trace.
+        ``random``. ``trace`` is a file for the trace. ``outcome.report("x.html")`` and a notebook simulate once more, for the timeline.
         """
         words = SimpleNamespace(
             horizon=None if horizon is None else _checks.duration("horizon", horizon),
@@ -146,7 +147,8 @@ class System:
             machine=_checks.machine(machine),
             trace=None if trace is None else _checks.path("trace", trace),
         )
-        return outcome_of(_engine.simulate(self._native, words))
+        data = json.loads(_engine.simulate(self._native, words))
+        return outcome_of(data, SimulationPage(self, words, data))
 
     def __reduce__(self) -> tuple[Any, tuple[str, str, tuple[str, ...], str | None]]:
         return (_restored, (self._text, self._file, self._overrides, self._path))

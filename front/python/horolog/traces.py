@@ -5,13 +5,16 @@ Times are whole nanoseconds since the trace's origin.
 
 from __future__ import annotations
 
+import html
 import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import _checks, _engine
+from .pages import TracePage, framed, write
 
 KINDS: tuple[str, ...] = tuple(_engine.KINDS)
 """Kinds of records: ``KINDS[code]`` is the kind of a code in the column ``kind`` (docs/trace-format.md says what each means)."""
@@ -181,6 +184,28 @@ class Trace:
     def __iter__(self) -> Iterator[Record]:
         for batch in self.batches():
             yield from batch
+
+    @property
+    def page(self) -> bytes:
+        """The report's page, HTML that needs nothing else; the trace is read for it each time."""
+        return self._page().read()
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Reads the trace, writes the report's page, one HTML file with timeline and distributions, and gives its path."""
+        return write(path, self.page)
+
+    def _repr_html_(self) -> str:
+        rows = (("file", self.path), ("made by", self.backend), ("tasks", ", ".join(self.tasks)), ("records", self._counted()))
+        cells = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in rows)
+        return f"<table><tbody>{cells}</tbody></table>" + framed(self.path, self._page())
+
+    def _page(self) -> TracePage:
+        return TracePage(self.path, f"A trace made by {self.backend}; records: {self._counted()}.")
+
+    def _counted(self) -> str:
+        if self.count is None:
+            return "not known, since it was cut off"
+        return f"{self.count:,}" + (f", and {self.lost:,} lost" if self.lost else "")
 
     def damage(self) -> str | None:
         """Reads all of it and says where it stops being readable, and why; None where it is whole."""

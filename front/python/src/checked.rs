@@ -5,17 +5,21 @@ use crate::interruptible;
 #[cfg(feature = "run")]
 use crate::stoppable;
 use crate::systems::{NativeSystem, filled, json};
+use horolog_analysis::resolve;
 #[cfg(feature = "run")]
 use horolog_closed_loop::run_installed;
-use horolog_closed_loop::verdict::{Asked, Gate, Question};
+use horolog_closed_loop::verdict::{Asked, Closing, Gate, Question};
 use horolog_closed_loop::{
-    Closed, CostSource, MachineChoice, closing_of_verification, counterexample_beside, is_own_trace,
-    is_simulated, prove, verify_foreign, verify_trace,
+    Closed, CostSource, LoopError, MachineChoice, PageOf, Proof, closing_of_verification,
+    counterexample_beside, is_own_trace, is_simulated, page_of, prove, timeline_of_trace, verify_foreign,
+    verify_trace,
 };
-use horolog_model::System;
+use horolog_model::{System, file};
+use horolog_trace::file::Reader;
+use horolog_verify::Verification;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 #[cfg(feature = "run")]
 use std::sync::atomic::AtomicBool;
@@ -34,10 +38,25 @@ struct Words {
 #[pyfunction]
 fn verify(py: Python<'_>, system: &NativeSystem, words: Words) -> PyResult<String> {
     let system = Arc::clone(&system.system);
-    interruptible(py, move || verification(&system, &words))?.map_err(|fault| fault.raise(py))
+    let found = interruptible(py, move || verified(&system, &words).and_then(|found| found.json()))?;
+    found.map_err(|fault| fault.raise(py))
 }
 
-fn verification(system: &System, words: &Words) -> Result<String, Fault> {
+/// What verifying has come to.
+struct Verified {
+    proof: Proof,
+    found: Verification,
+    closing: Closing,
+    is_own: bool,
+}
+
+impl Verified {
+    fn json(&self) -> Result<String, Fault> {
+        json(&Closed { result: &self.found, closing: &self.closing, attempts: &[] })
+    }
+}
+
+fn verified(system: &System, words: &Words) -> Result<Verified, Fault> {
     let gate = words.gate.as_deref().map(str::parse::<Gate>).transpose();
     let gate = gate.map_err(|flaw| Fault::words(format!("gate: {flaw}")))?;
     let asked = Asked {
@@ -62,7 +81,62 @@ fn verification(system: &System, words: &Words) -> Result<String, Fault> {
         verify_foreign(&proof, trace, &words.mapping, Vec::new(), &counterexample)
     }?;
     let closing = closing_of_verification(&proof, &found, &asked);
-    json(&Closed { result: &found, closing: &closing, attempts: &[] })
+    Ok(Verified { proof, found, closing, is_own })
+}
+
+/// The same once more, and the page of the trace; none of a foreign one.
+#[pyfunction]
+fn verification_page(
+    py: Python<'_>,
+    system: &NativeSystem,
+    words: Words,
+) -> PyResult<(String, Option<String>)> {
+    let system = Arc::clone(&system.system);
+    interruptible(py, move || page_of_verification(&system, &words))?.map_err(|fault| fault.raise(py))
+}
+
+fn page_of_verification(system: &System, words: &Words) -> Result<(String, Option<String>), Fault> {
+    let verified = verified(system, words)?;
+    let json = verified.json()?;
+    if !verified.is_own {
+        return Ok((json, None));
+    }
+    let (outcome, run) = timeline_of_trace(Some(&verified.proof.system), &words.trace)?;
+    let of = PageOf {
+        system: Some(&verified.proof.system),
+        proof: Some(&verified.proof),
+        verified: Some(&verified.found),
+        closing: Some(&verified.closing),
+        command: "horolog.verify",
+        json: Some(&json),
+        ..PageOf::default()
+    };
+    let page = page_of(&outcome, run, &of)?;
+    Ok((json, Some(page)))
+}
+
+/// The page of one of horolog's own traces, with bounds where it says its system; `said` is its first sentence.
+#[pyfunction]
+fn trace_page(py: Python<'_>, path: PathBuf, said: String) -> PyResult<String> {
+    interruptible(py, move || page_of_trace(&path, &said))?.map_err(|fault| fault.raise(py))
+}
+
+fn page_of_trace(path: &Path, said: &str) -> Result<String, Fault> {
+    let text = Reader::open(path).map_err(LoopError::from)?.header().system.clone();
+    let system = file::read(&text, "trace", &[]).ok().and_then(|(system, _)| resolve(&system).ok());
+    let prove_it = |system: &System| {
+        prove(system, CostSource::of_file(system, "the page of a trace measures none")).ok()
+    };
+    let proof = system.as_ref().and_then(prove_it);
+    let (outcome, run) = timeline_of_trace(system.as_ref(), path)?;
+    let of = PageOf {
+        system: system.as_ref(),
+        proof: proof.as_ref(),
+        said,
+        command: "horolog.read_trace",
+        ..PageOf::default()
+    };
+    Ok(page_of(&outcome, run, &of)?)
 }
 
 /// What the installed command comes to: its exit status, its output and its log.
@@ -95,5 +169,7 @@ fn command(py: Python<'_>, program: PathBuf, words: Vec<String>, input: String) 
 /// Adds all of it to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(verify, module)?)?;
+    module.add_function(wrap_pyfunction!(verification_page, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_page, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)
 }

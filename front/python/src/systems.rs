@@ -5,12 +5,13 @@ use crate::interruptible;
 use horolog_analysis::{derived_priorities, resolve};
 use horolog_closed_loop::verdict::{Asked, Closing, Ended, Evidence, Question};
 use horolog_closed_loop::{
-    AnalysisDocument, Closed, CostRequest, CostSource, MachineChoice, closing_of_proof, prove, simulated_run,
-    with_costs,
+    AnalysisDocument, Closed, CostRequest, CostSource, MachineChoice, PageOf, closing_of_proof, page_of,
+    prove, simulated_run, simulated_with_timeline, with_costs,
 };
 use horolog_model::{System, file};
 use horolog_sim::{DelayChoice, ExecutionChoice, Horizon, PathChoice, SimOptions};
 use horolog_time::Span;
+use horolog_trace::Outcome;
 use pyo3::prelude::*;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -122,25 +123,65 @@ fn simulate(py: Python<'_>, system: &NativeSystem, words: Words) -> PyResult<Str
 }
 
 fn simulation(system: &System, options: &SimOptions, words: &Words) -> Result<String, Fault> {
-    let (system, _) = match &words.machine {
+    let (system, _) = prepared(system, words)?;
+    let outcome = simulated_run(&system, options, words.trace.as_deref())?;
+    json(&Closed { result: &outcome, closing: &closing(&system, &outcome), attempts: &[] })
+}
+
+/// The same simulation again, and its page.
+#[pyfunction]
+fn simulation_page(py: Python<'_>, system: &NativeSystem, words: Words) -> PyResult<(String, String)> {
+    let system = Arc::clone(&system.system);
+    let options = options(&words).map_err(|fault| fault.raise(py))?;
+    let found = interruptible(py, move || page_of_simulation(&system, &options, &words))?;
+    found.map_err(|fault| fault.raise(py))
+}
+
+fn page_of_simulation(
+    system: &System,
+    options: &SimOptions,
+    words: &Words,
+) -> Result<(String, String), Fault> {
+    let (system, costs) = prepared(system, words)?;
+    let (outcome, run) = simulated_with_timeline(&system, options)?;
+    let closing = closing(&system, &outcome);
+    let json = json(&Closed { result: &outcome, closing: &closing, attempts: &[] })?;
+    // What lies outside the assumptions of every test is shown without bounds.
+    let proof = prove(&system, costs).ok();
+    let of = PageOf {
+        system: Some(&system),
+        proof: proof.as_ref(),
+        closing: Some(&closing),
+        command: "horolog.System.simulate",
+        json: Some(&json),
+        ..PageOf::default()
+    };
+    let page = page_of(&outcome, run, &of)?;
+    Ok((json, page))
+}
+
+/// The system as it is simulated, with the costs of a machine where one is named.
+fn prepared(system: &System, words: &Words) -> Result<(System, CostSource), Fault> {
+    let (system, costs) = match &words.machine {
         Some(text) => filled(system, &MachineChoice::of_text(text))?,
         None => (system.clone(), CostSource::of_file(system, "a simulation has no machine")),
     };
-    let system = resolve(&system).map_err(Fault::words)?;
-    let outcome = simulated_run(&system, options, words.trace.as_deref())?;
+    Ok((resolve(&system).map_err(Fault::words)?, costs))
+}
+
+fn closing(system: &System, outcome: &Outcome) -> Closing {
     let evidence = Evidence {
-        system: &system,
+        system,
         proof: None,
         costs: "",
         without_costs: None,
         simulated: None,
         verified: None,
-        outcome: Some(&outcome),
+        outcome: Some(outcome),
         ended: Ended::Whole,
         report: None,
     };
-    let closing = Closing::of(&evidence, &Asked::of(&[Question::Deadlines]));
-    json(&Closed { result: &outcome, closing: &closing, attempts: &[] })
+    Closing::of(&evidence, &Asked::of(&[Question::Deadlines]))
 }
 
 fn options(words: &Words) -> Result<SimOptions, Fault> {
@@ -207,5 +248,6 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(toml_of_json, module)?)?;
     module.add_function(wrap_pyfunction!(analyze, module)?)?;
     module.add_function(wrap_pyfunction!(check_duration, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation_page, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)
 }

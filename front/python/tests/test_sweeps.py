@@ -30,6 +30,8 @@ def rows(folder: Path) -> dict[str, bytes]:
 def test_rows_are_those_of_the_command(tmp_path: Path, command: str) -> None:
     estimate = h.sweep_estimate(SMALL, tmp_path / "python", workers=2)
     assert (estimate.blocks, estimate.missing_blocks, estimate.sets) == (18, 18, 360)
+    assert 0 < estimate.processor_s_low <= estimate.processor_s <= estimate.processor_s_high
+    assert estimate.wall_s_high == estimate.processor_s_high / 2 and 18 <= estimate.tried_sets <= 360
     assert not (tmp_path / "python").exists()
     result = h.sweep(SMALL, tmp_path / "python", workers=2)
     assert (result.computed, result.kept, result.is_complete, result.version) == (18, 0, True, h.__version__)
@@ -76,6 +78,20 @@ def test_tests_of_systems_and_rows_of_sets_and_the_systems_themselves(tmp_path: 
     for row in rows[::3]:
         holds = again[row["set"]].analyze(machine="none").holds
         assert (row["test"], row["verdict"] == "meets") == ("fp-deferred", holds)
+
+
+def test_what_a_system_of_a_test_has_beside_its_tasks() -> None:
+    locks = {"resources": 2, "access": 0.9, "requests": 1, "shortest_section": "1 us", "longest_section": "9 us"}
+    plain = {"tasks": 6, "utilisation": 0.9}
+    for keys, test, words in (
+        ({"processors": 4, "cluster": 2}, "clustered-edf", ("cpus = [2, 3]", 'order = "edf"')),
+        ({**locks, "processors": 2, "reads": 1}, "fp-phase-fair", ('protocol = "phase-fair"', 'access = "read"')),
+        ({**locks, "nesting": 1}, "fp-ceiling", ('protocol = "ceiling"',)),
+        ({"high": 0.5, "high_factor": 1.1, "low_factor": 0.5}, "fp-amc-degraded", ("[[mode.task]]",)),
+    ):
+        made = h.generate_systems({**plain, **keys}, test, 10, seed=3)
+        assert all(any(word in system.text for system in made) for word in words), test
+        assert {system.analyze(machine="none").schedulable for system in made} <= {"yes", "no", "unknown"}
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ mod measured;
 #[cfg(feature = "run")]
 mod merge;
 mod other_system;
+mod pages;
 mod proof;
 #[cfg(feature = "run")]
 mod report;
@@ -54,6 +55,7 @@ pub use machine::{MachineChoice, ProfilePlaces, SYSTEM_PROFILE, read_profile};
 pub use machine::{MachineMeasured, measure_machine};
 #[cfg(feature = "run")]
 pub use measured::{Guard, MeasuredRun, measured_run, recorded_run};
+pub use pages::{PageOf, page_of, simulated_with_timeline, timeline_of_trace};
 pub use proof::{Proof, misfit, prove};
 #[cfg(feature = "run")]
 pub use serve::serve_thread;

@@ -21,6 +21,15 @@ pub fn simulated_run(
     let Some(path) = trace else {
         return Ok(simulate(system, options, &mut NullSink)?);
     };
+    let header = header_of(system, options)?;
+    let mut writer = Writer::create(path, &header)?;
+    let outcome = simulate(system, options, &mut writer)?;
+    writer.finish(Instant::ZERO.checked_add(outcome.horizon_ns).unwrap_or(Instant::NEVER))?;
+    Ok(outcome)
+}
+
+/// The head of the trace of a simulation.
+pub(crate) fn header_of(system: &System, options: &SimOptions) -> Result<Header, LoopError> {
     let horizon = match options.horizon {
         Horizon::Time(span) => span,
         Horizon::Default => default_horizon(system),
@@ -30,10 +39,7 @@ pub fn simulated_run(
     let header = Header::simulated(text, Vec::new(), options.seed, horizon);
     let mut header = header.of_companion(system, &traced(system)?);
     header.machine.extend(numbered(system));
-    let mut writer = Writer::create(path, &header)?;
-    let outcome = simulate(system, options, &mut writer)?;
-    writer.finish(Instant::ZERO.checked_add(outcome.horizon_ns).unwrap_or(Instant::NEVER))?;
-    Ok(outcome)
+    Ok(header)
 }
 
 /// What the numbers of interrupts and softirqs in the records stand for.

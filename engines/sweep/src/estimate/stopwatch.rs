@@ -13,6 +13,11 @@ impl Stopwatch {
         Stopwatch { processor: processor_ns(), wall: Instant::now() }
     }
 
+    /// What it shows of nothing.
+    pub(super) fn overhead() -> f64 {
+        (0..9).map(|_| Stopwatch::start().seconds()).fold(f64::INFINITY, f64::min)
+    }
+
     /// Seconds since the start.
     pub(super) fn seconds(&self) -> f64 {
         let wall = self.wall.elapsed().as_secs_f64();

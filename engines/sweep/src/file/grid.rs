@@ -129,9 +129,9 @@ impl Grid {
         let is_given =
             |name: &str| self.unread.contains(&name) || self.more.iter().any(|(key, _)| key.name == name);
         for key in &KEYS {
-            let mut readers = tests.iter().filter(|test| test.needs().contains(&key.name));
+            let mut readers = tests.iter().filter(|test| test.reads(key.name));
             match readers.next() {
-                Some(test) if !is_given(key.name) => {
+                Some(test) if !is_given(key.name) && test.needs().contains(&key.name) => {
                     let reason =
                         format!("`{}` needs `{}`, which [generator] does not give", test.word(), key.name);
                     let remedy = format!("add `{} = {}` to `[generator]`", key.name, key.example);
@@ -139,7 +139,7 @@ impl Grid {
                 }
                 None if is_given(key.name) && !["lower", "upper"].contains(&key.name) => {
                     let readers: Vec<&str> =
-                        Test::all().filter(|test| test.needs().contains(&key.name)).map(Test::word).collect();
+                        Test::all().filter(|test| test.reads(key.name)).map(Test::word).collect();
                     let reason = format!("no test of the file reads `{}`", key.name);
                     let remedy = format!("remove it; who reads it: {}", readers.join(", "));
                     found.push((self.place(key.name), reason, remedy));

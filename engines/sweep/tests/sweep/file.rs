@@ -163,7 +163,14 @@ fn keys_of_systems_are_needed_where_a_test_reads_them_and_refused_where_none_doe
         ("\"fp-deferred\"", "", "`fp-deferred` needs `segments`"),
         ("\"fp-polling\"", "server_period = \"5 ms\"", "`fp-polling` needs `server_budget`"),
         ("\"edf-qpa\"", "processors = 2", "no test of the file reads `processors`"),
-        ("\"edf-qpa\"", "high = 0.5", "who reads it: fp-amc, edf-vd"),
+        ("\"edf-qpa\"", "high = 0.5", "who reads it: fp-amc, edf-vd, fp-amc-degraded"),
+        ("\"edf-qpa\"", "nesting = 0.5", "who reads it: fp-ceiling, fp-original-ceiling, edf-ceiling"),
+        (
+            "\"fp-amc-degraded\"",
+            "high = 1\nhigh_factor = 2\nlow_factor = 1",
+            "`low_factor`: 1 is not from 0 to 0.999999999",
+        ),
+        ("\"clustered-fp\"", "processors = [2, 4]\ncluster = 3", "`cluster`: 3 are more than 2 processors"),
         ("\"global-fp\"", "processors = 1", "`processors`: `global-fp` is about two processors at least"),
         ("\"global-fp\"", "processors = 65", "65"),
         ("\"global-fp\"", "processors = 0", "0"),
@@ -186,6 +193,11 @@ fn keys_of_systems_are_needed_where_a_test_reads_them_and_refused_where_none_doe
     let locks = "resources = 2\naccess = 0.5\nrequests = 1\nshortest_section = \"5 us\"\nlongest_section = \"4999 ns\"";
     assert!(told("\"fp-ceiling\"", locks).contains("4999 ns is below 5000 ns, the shortest section"));
     assert!(with("\"fp-ceiling\"", &locks.replace("4999 ns", "5 us")).is_ok());
+    let nested = format!("nesting = 0.5\n{}", locks.replace("4999 ns", "5 us"));
+    assert!(with("\"fp-ceiling\", \"edf-ceiling\"", &nested).is_ok());
+    let both = told("\"fp-ceiling\", \"fp-inheritance\"", &nested);
+    assert!(both.contains("`nesting`: `fp-inheritance` takes no sections within sections"), "{both}");
+    assert!(with("\"clustered-edf\"", "processors = 2\ncluster = [1, 2]").is_ok());
     assert!(with("\"fp-polling\"", "server_period = \"5 ms\"\nserver_budget = \"5 ms\"").is_ok());
 }
 

@@ -35,6 +35,11 @@ impl Drawn {
         Drawn { plan, seed, tasks, arrays }
     }
 
+    /// The same sets in a cell of other keys, which would have sets of its own.
+    fn beside(&self, plan: Plan) -> Drawn {
+        Drawn { plan, seed: self.seed, tasks: self.tasks, arrays: self.arrays.clone() }
+    }
+
     fn set(&self, number: usize) -> Set<'_> {
         let part = |array: usize| &self.arrays[array][number * self.tasks..(number + 1) * self.tasks];
         Set { wcet: part(0), deadline: part(1), period: part(2), seed: self.seed, number: number as u64 }
@@ -210,7 +215,7 @@ fn priorities_are_by_deadline_and_among_equals_by_place() {
 #[test]
 fn tasks_with_locks_are_spread_by_worst_fit_and_hold_the_drawn_sections() {
     let keys = format!(
-        "tasks = 9\nutilisation = 1.5\nprocessors = 3\naccess = 0.5\n{}",
+        "tasks = 9\nutilisation = 1.5\nprocessors = 3\naccess = 0.5\nreads = 0.5\n{}",
         LOCKS.replace("requests = 1", "requests = 3")
     );
     let words: Vec<&str> = SYSTEM_TESTS
@@ -218,7 +223,7 @@ fn tasks_with_locks_are_spread_by_worst_fit_and_hold_the_drawn_sections() {
         .filter(|(_, how)| matches!(how, How::Locks(_, protocol) if protocol.is_global()))
         .map(|(word, _)| *word)
         .collect();
-    assert_eq!(words.len(), 8);
+    assert_eq!(words.len(), 12);
     let drawn = Drawn::of(plan(&words, &keys));
     let sharing = parts::Sharing {
         resources: 2,
@@ -326,7 +331,6 @@ fn more_than_all_processors_misses_and_a_job_longer_than_its_deadline_does() {
     }
 }
 
-/// Every key that the tests read.
 /// What is placed is in the system that the test makes, and proves it.
 #[test]
 fn a_partitioned_system_has_the_placement_that_its_test_found() {
@@ -350,7 +354,183 @@ fn a_partitioned_system_has_the_placement_that_its_test_found() {
     assert!(placed > 10 && unplaced > 0, "{placed} {unplaced}");
 }
 
-const EVERY_KEY: &str = "processors = 2\nsegments = 3\naccess = 0.4\nhigh = 0.4\nhigh_factor = 2\nserver_budget = \"1 ms\"\nserver_period = \"20 ms\"\nresources = 2\nrequests = 2\nshortest_section = \"1 us\"\nlongest_section = \"2 ms\"\n";
+#[test]
+fn clusters_of_all_processors_are_global_and_those_of_one_are_processors() {
+    let keys = |cluster: u32, utilisation: &str| {
+        format!(
+            "tasks = 7\nutilisation = {utilisation}\nprocessors = 3\ncluster = {cluster}\nmethod = \"randfixedsum\""
+        )
+    };
+    for (clustered, global, plain, utilisation) in [
+        ("clustered-edf", "global-edf", BatchTest::EdfQpa, "2.9"),
+        ("clustered-fp", "global-fp", BatchTest::FpPreemptive, "2.6"),
+    ] {
+        let words = [clustered, global];
+        let whole = Drawn::of(plan(&words, &keys(3, "2.2")));
+        has_both(&whole.verdicts(global));
+        assert_eq!(whole.verdicts(clustered), whole.verdicts(global));
+        // Clusters of one: each processor is judged by the exact test of the tasks that are there.
+        let single = Drawn::of(plan(&words, &keys(1, utilisation)));
+        let mut met = 0;
+        for ((set, system), found) in
+            single.sets().zip(single.systems(clustered)).zip(single.verdicts(clustered))
+        {
+            assert!(system.clusters().is_empty());
+            let meets = |cpu: u32| {
+                let own = (0..7).filter(|&task| system.tasks()[task].cpu.0 == cpu);
+                let own: Vec<usize> = own.collect();
+                let of = |values: &[u64]| own.iter().map(|&task| values[task]).collect::<Vec<u64>>();
+                let (wcet, deadline, period) = (of(set.wcet), of(set.deadline), of(set.period));
+                let mut verdict = [Verdict::Meets];
+                if !own.is_empty() {
+                    let sets = Sets::new(own.len(), &wcet, &deadline, &period).expect("sets");
+                    decide(sets, &[plain], &mut verdict, 1);
+                }
+                verdict[0] == Verdict::Meets
+            };
+            assert_eq!(found == Verdict::Meets, (0..3).all(meets));
+            met += usize::from(found == Verdict::Meets);
+        }
+        assert!((5..116).contains(&met), "{met}");
+        // Two and one: the heaviest tasks go where the load by processors is least.
+        let uneven = Drawn::of(plan(&words, &keys(2, "2.2")));
+        for (set, system) in uneven.sets().zip(uneven.systems(clustered)) {
+            let share = |task: usize| set.wcet[task] as f64 / set.period[task] as f64;
+            let mut order: Vec<usize> = (0..7).collect();
+            order.sort_by(|&one, &other| share(other).total_cmp(&share(one)));
+            let mut loads = [0.0_f64; 2];
+            let mut first = Vec::new();
+            for task in order {
+                let place = usize::from(loads[1] < loads[0] / 2.0);
+                loads[place] += share(task);
+                if place == 0 {
+                    first.push(format!("t{}", task + 1));
+                }
+            }
+            let [cluster] = system.clusters() else { panic!("one cluster of two processors") };
+            let mut found = cluster.tasks.clone();
+            found.sort();
+            first.sort();
+            assert_eq!((found, cluster.cpus.len()), (first, 2));
+        }
+    }
+}
+
+#[test]
+fn readers_wait_less_than_writers_and_without_readers_both_protocols_are_queues() {
+    let keys = |reads: &str| {
+        format!(
+            "tasks = 8\nutilisation = 1.5\nprocessors = 2\naccess = 0.6\nreads = {reads}\n{}",
+            LOCKS.replace("\"5 us\"", "\"3 ms\"")
+        )
+    };
+    let words = ["fp-task-fair", "fp-phase-fair", "fp-msrp", "edf-task-fair", "edf-phase-fair", "edf-msrp"];
+    let writers = Drawn::of(plan(&words, &keys("0")));
+    has_both(&writers.verdicts("fp-msrp"));
+    for word in ["fp-task-fair", "fp-phase-fair"] {
+        assert_eq!(writers.verdicts(word), writers.verdicts("fp-msrp"), "{word}");
+    }
+    assert_eq!(writers.verdicts("edf-task-fair"), writers.verdicts("edf-msrp"));
+    let readers = writers.beside(plan(&words, &keys("0.9")));
+    let met = |drawn: &Drawn, word: &str| count(&drawn.verdicts(word), Verdict::Meets);
+    for word in ["fp-task-fair", "fp-phase-fair", "edf-task-fair", "edf-phase-fair"] {
+        assert!(met(&readers, word) >= met(&writers, word), "{word}");
+    }
+    assert!(met(&readers, "fp-phase-fair") > met(&writers, "fp-phase-fair"));
+    let sharing = parts::Sharing {
+        resources: 2,
+        access_ppb: 600_000_000,
+        requests: 1,
+        shortest_ns: 3_000_000,
+        longest_ns: 3_000_000,
+    };
+    for (set, system) in readers.sets().zip(readers.systems("fp-phase-fair")) {
+        let sections = parts::sections(readers.seed, set.number, set.wcet, sharing);
+        let reads = parts::reads(readers.seed, set.number, (8, 2), 900_000_000);
+        let of_task = |(sections, reads): (&Vec<parts::DrawnSection>, &Vec<bool>)| -> Vec<bool> {
+            sections.iter().map(|one| reads[one.resource as usize]).collect()
+        };
+        let drawn = sections.iter().zip(&reads).map(of_task);
+        let found = system
+            .tasks()
+            .iter()
+            .map(|task| task.sections.iter().map(|one| one.access.is_read()).collect::<Vec<bool>>());
+        assert!(found.eq(drawn), "{}", set.number);
+    }
+}
+
+#[test]
+fn sections_nest_where_the_protocol_takes_it() {
+    let keys = format!(
+        "tasks = 6\nutilisation = 0.8\naccess = 0.5\nnesting = 0.5\n{}",
+        LOCKS.replace("\"5 us\"", "\"500 us\"")
+    );
+    let words = ["fp-ceiling", "fp-original-ceiling", "edf-ceiling"];
+    let nested = Drawn::of(plan(&words, &keys));
+    let flat = nested.beside(plan(&words, &keys.replace("nesting = 0.5\n", "")));
+    let mut more = 0;
+    for word in words {
+        for (one, other) in nested.systems(word).iter().zip(flat.systems(word)) {
+            for (one, other) in one.tasks().iter().zip(other.tasks()) {
+                more += one.sections.len() - other.sections.len();
+                let outer = one.sections.iter().filter(|section| {
+                    !one.sections.iter().any(|around| {
+                        around.resource != section.resource
+                            && around.from <= section.from
+                            && section.end() <= around.end()
+                    })
+                });
+                let outer: Vec<_> = outer.cloned().collect();
+                assert_eq!(outer, other.sections, "what is around is what is drawn without nesting");
+            }
+        }
+        // More users of a resource never help.
+        for (one, other) in nested.verdicts(word).into_iter().zip(flat.verdicts(word)) {
+            assert!(one != Verdict::Meets || other == Verdict::Meets, "{word}");
+        }
+    }
+    assert!(more > 300, "{more}");
+}
+
+#[test]
+fn low_tasks_that_go_on_with_less_are_between_those_that_stop_and_those_that_stay() {
+    let keys = |factor: &str| {
+        format!("tasks = 6\nutilisation = 0.72\nhigh = 0.5\nhigh_factor = 1.6\nlow_factor = {factor}")
+    };
+    let words = ["fp-amc", "fp-amc-degraded"];
+    let nothing = Drawn::of(plan(&words, &keys("0")));
+    has_both(&nothing.verdicts("fp-amc"));
+    assert_eq!(nothing.verdicts("fp-amc-degraded"), nothing.verdicts("fp-amc"));
+    let mut before = nothing.verdicts("fp-amc-degraded");
+    for factor in ["0.000001", "0.3", "0.999"] {
+        let drawn = nothing.beside(plan(&words, &keys(factor)));
+        let found = drawn.verdicts("fp-amc-degraded");
+        let is_less = |(one, other): (&Verdict, &Verdict)| *one != Verdict::Meets || *other == Verdict::Meets;
+        assert!(found.iter().zip(&before).all(is_less), "{factor}: who has more gives no room");
+        before = found;
+        let levels = parts::Levels { high_ppb: 500_000_000, factor_ppb: 1_600_000_000 };
+        let ppb = (factor.parse::<f64>().expect("a number") * 1e9).round() as u128;
+        for (set, system) in drawn.sets().zip(drawn.systems("fp-amc-degraded")) {
+            let high = parts::high_wcets(drawn.seed, set.number, set.wcet, levels);
+            if high.iter().all(Option::is_none) {
+                continue;
+            }
+            let less = |task: usize| (u128::from(set.wcet[task]) * ppb / 1_000_000_000) as u64;
+            let wanted: Vec<(String, u64)> = (0..6)
+                .filter(|&task| high[task].is_none() && less(task) > 0)
+                .map(|task| (format!("t{}", task + 1), less(task)))
+                .collect();
+            let mode = &system.modes()[0];
+            let found = mode.tasks.iter().map(|one| (one.task.clone(), one.wcet.expect("less").as_ns()));
+            assert!(found.eq(wanted.iter().cloned()), "{factor}");
+            let active = mode.active.as_ref().map_or(0, Vec::len);
+            assert_eq!(active, wanted.len() + high.iter().flatten().count());
+        }
+    }
+    assert!(count(&before, Verdict::Meets) < count(&nothing.verdicts("fp-amc"), Verdict::Meets));
+}
+
+const EVERY_KEY: &str = "cluster = 1\nreads = 0.5\nlow_factor = 0.4\nprocessors = 2\nsegments = 3\naccess = 0.4\nhigh = 0.4\nhigh_factor = 2\nserver_budget = \"1 ms\"\nserver_period = \"20 ms\"\nresources = 2\nrequests = 2\nshortest_section = \"1 us\"\nlongest_section = \"2 ms\"\n";
 
 #[test]
 fn whatever_is_drawn_has_an_answer_and_a_file_that_reads_back() {

@@ -62,8 +62,9 @@ fn dry(words: &SweepArguments, plan: &Plan, folder: &Path) -> Done {
     let found = store::look(folder, plan).map_err(Failure::bad_input)?;
     let estimate = estimate(plan, &found.missing, usize::from(words.workers)).map_err(Failure::bad_input)?;
     let (time, disk) = (seconds(estimate.wall_s), bytes(estimate.disk_bytes));
+    let range = format!("{} to {}", seconds(estimate.wall_s_low), seconds(estimate.wall_s_high));
     let left = output::count(estimate.missing_blocks, "block");
-    let line = format!("holds: {left} to compute, about {time} and {disk} (exit 0)");
+    let line = format!("holds: {left} to compute, about {time} ({range}) and {disk} (exit 0)");
     let told = ToldEstimate {
         schema: "horolog.sweep-estimate/1",
         name: &plan.name,
@@ -80,7 +81,11 @@ fn dry(words: &SweepArguments, plan: &Plan, folder: &Path) -> Done {
     tell_points(&words.format, &all, || {
         outln!("{}: {} sets in {}", plan.name, estimate.sets, output::count(estimate.blocks, "block"));
         let workers = output::count(estimate.workers as u64, "worker");
-        outln!("time  {time} on {workers}, {} of processor time", seconds(estimate.processor_s));
+        let tried = output::count(estimate.tried_sets, "set");
+        let processor = seconds(estimate.processor_s);
+        outln!(
+            "time  {time} on {workers}, {range} likely; {processor} of processor time, by {tried} that were tried"
+        );
         outln!("disk  {disk} in {}", folder.display());
         Ok(())
     })?;

@@ -6,7 +6,7 @@ use horolog_model::DeviceService;
 use horolog_report as page;
 
 /// Servers and schedulers, in the order of the file.
-pub(super) fn servers(proof: &Proof) -> Vec<page::ServerRow> {
+pub(crate) fn servers(proof: &Proof) -> Vec<page::ServerRow> {
     let system = &proof.system;
     let row = |server: &horolog_model::Server| {
         let capacity = server.kind.capacity();
@@ -31,7 +31,7 @@ pub(super) fn servers(proof: &Proof) -> Vec<page::ServerRow> {
 }
 
 /// Devices, in the order of the file.
-pub(super) fn devices(proof: &Proof) -> Vec<page::DeviceRow> {
+pub(crate) fn devices(proof: &Proof) -> Vec<page::DeviceRow> {
     let row = |device: &horolog_model::Device| {
         let verdict = proof.analysis.devices.iter().find(|one| one.name == device.name);
         let requests = proof.system.requests().iter().filter(|request| request.device == device.name);

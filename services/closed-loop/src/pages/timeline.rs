@@ -5,25 +5,72 @@ use horolog_model::{Companion, Role, ServerId, ServerKind, SporadicRules, System
 use horolog_report as page;
 use horolog_time::Span;
 use horolog_trace::Outcome;
-use horolog_trace::file::Reader;
+use horolog_trace::file::{Header, Reader, Thread};
+use horolog_trace::statistics::Statistics;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 
-/// One run: its outcome, the distributions and the timeline of its trace.
-pub(super) fn run(
-    system: &System,
-    kind: page::RunKind,
-    outcome: &Outcome,
-    path: &Path,
-) -> Result<page::Run, LoopError> {
+/// One run of the loop: its outcome, the distributions and the timeline of its trace.
+#[cfg(feature = "run")]
+pub(crate) fn run_of(system: &System, outcome: &Outcome, path: &Path) -> Result<page::Run, LoopError> {
     let mut reader = Reader::open(path)?;
+    let (header, options) = of_reader(Some(system), &mut reader)?;
+    let mut builder = page::TimelineBuilder::new(options);
+    while let Some(record) = reader.next_record() {
+        builder.push(&record);
+    }
+    Ok(run(&header, outcome, builder))
+}
+
+/// A trace alone: the outcome recomputed from its records, the distributions, and the timeline of so many records at the most.
+pub(crate) fn run_of_trace(
+    system: Option<&System>,
+    path: &Path,
+    limit: u64,
+) -> Result<(Outcome, page::Run), LoopError> {
+    let mut reader = Reader::open(path)?;
+    let (header, options) = of_reader(system, &mut reader)?;
+    let mut builder = page::TimelineBuilder::new(page::TimelineOptions { limit, ..options });
+    let mut statistics = Statistics::new(&header);
+    while let Some(record) = reader.next_record() {
+        builder.push(&record);
+        statistics.take(&record);
+    }
+    let mut outcome = statistics.outcome();
+    outcome.events_lost = outcome.events_lost.max(reader.lost());
+    outcome.notes.extend(reader.damage().map(|damage| format!("The trace is damaged: {damage}.")));
+    let run = run(&header, &outcome, builder);
+    Ok((outcome, run))
+}
+
+/// A run as the page has it.
+pub(crate) fn run(header: &Header, outcome: &Outcome, builder: page::TimelineBuilder) -> page::Run {
+    let kind = if header.is_simulated() { page::RunKind::Simulated } else { page::RunKind::Measured };
+    let statistics = builder.statistics();
+    page::Run::new(kind, header.start, outcome, &statistics, Some(builder.finish()))
+}
+
+fn of_reader(
+    system: Option<&System>,
+    reader: &mut Reader<BufReader<File>>,
+) -> Result<(Header, page::TimelineOptions), LoopError> {
     let header = reader.header().clone();
     let threads = reader.load_footer()?.map(|footer| footer.threads.clone()).unwrap_or_default();
+    let options = options(system, &header, threads);
+    Ok((header, options))
+}
+
+/// What the timeline of a trace with this head draws.
+pub(crate) fn options(
+    system: Option<&System>,
+    header: &Header,
+    threads: Vec<Thread>,
+) -> page::TimelineOptions {
     let numbers = header.numbers.clone().unwrap_or_default();
     let mut options = page::TimelineOptions {
         start: header.start,
         tasks: header.tasks.clone(),
-        devices: system.devices().iter().map(|device| device.name.clone()).collect(),
-        requests: requests(system),
         interrupts: numbers.interrupts,
         softirqs_are_devices: !numbers.devices.is_empty(),
         threads: threads
@@ -32,16 +79,14 @@ pub(super) fn run(
             .collect(),
         ..page::TimelineOptions::default()
     };
+    let Some(system) = system else { return options };
+    options.devices = system.devices().iter().map(|device| device.name.clone()).collect();
+    options.requests = requests(system);
     if let Ok(companion) = header.companion(system) {
         options.tasks = task_names(&companion);
         options.servers = servers(&companion.system);
     }
-    let mut builder = page::TimelineBuilder::new(options);
-    while let Some(record) = reader.next_record() {
-        builder.push(&record);
-    }
-    let statistics = builder.statistics();
-    Ok(page::Run::new(kind, header.start, outcome, &statistics, Some(builder.finish())))
+    options
 }
 
 /// What the lanes of tasks and of drivers' threads are called.
