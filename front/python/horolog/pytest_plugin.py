@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,7 +37,9 @@ class Horolog:
         reports: str | None = config.getoption("--horolog-reports")
         self._folder = folder if reports is None else Path(reports)
         self._properties = properties
-        self._test = re.sub(r"[^\w.-]+", "-", test).strip("-")
+        name = re.sub(r"[^\w.-]+", "-", test.rpartition("::")[2]).strip("-")
+        # In a folder for all tests two of them may have one name.
+        self._test = name if reports is None else f"{name}-{hashlib.sha256(test.encode()).hexdigest()[:8]}"
         self._files = 0
 
     @staticmethod
@@ -182,4 +185,4 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def horolog(request: pytest.FixtureRequest, tmp_path: Path) -> Horolog:
     """``load``, ``run``, ``loop``, ``record``, ``attach``, ``verify`` and ``assert_meets``; verdicts and the places of reports and
     traces are properties of JUnit."""
-    return Horolog(request.config, request.node.user_properties, request.node.name, tmp_path)
+    return Horolog(request.config, request.node.user_properties, request.node.nodeid, tmp_path)

@@ -134,12 +134,56 @@ def test_attach(horolog):
     cases = ElementTree.parse(pytester.path / "junit.xml").iter("testcase")
     told = {case.get("name"): {one.get("name"): one.get("value") for one in case.iter("property")} for case in cases}
     kept = pytester.path / "kept"
-    assert told["test_loop"]["horolog_report"] == str(kept / "test_loop.html")
+    report = Path(told["test_loop"]["horolog_report"])
+    assert report.parent == kept and re.fullmatch(r"test_loop-[0-9a-f]{8}\.html", report.name)
     assert told["test_loop"]["horolog_verdict"] == "robot: yes"
-    assert "<html" in (kept / "test_loop.html").read_text()[:200].lower()
+    assert "<html" in report.read_text()[:200].lower()
     for name in ("test_record", "test_attach"):
-        assert told[name]["horolog_trace"] == str(kept / f"{name}.trace")
-        assert (kept / f"{name}.trace").stat().st_size > 0
+        trace = Path(told[name]["horolog_trace"])
+        assert trace.parent == kept and re.fullmatch(rf"{name}-[0-9a-f]{{8}}\.trace", trace.name)
+        assert trace.stat().st_size > 0
+
+
+def test_files_of_tests_with_one_name_are_kept_apart(pytester: pytest.Pytester) -> None:
+    for folder in ("one", "two"):
+        (pytester.path / folder).mkdir()
+        (pytester.path / folder / f"test_{folder}.py").write_text(
+            "import pytest, sys\n"
+            "def test_same(horolog): horolog.record([sys.executable, '-c', ''], cpus={0})\n"
+            "class TestA:\n"
+            "    def test_same(self, horolog): horolog.record([sys.executable, '-c', ''], cpus={0})\n"
+            "@pytest.mark.parametrize('word', ['a/b', 'a b'])\n"
+            "def test_words(horolog, word): horolog.record([sys.executable, '-c', ''], cpus={0})\n"
+        )
+    done = pytester.runpytest_subprocess("--horolog-reports=kept")
+    done.assert_outcomes(passed=8)
+    assert len(list((pytester.path / "kept").iterdir())) == 8
+
+
+def test_a_block_may_hold_what_an_outer_one_holds(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import threading
+        import horolog as h, pytest
+
+        def test_nested(horolog):
+            with horolog.alone_on([1_002, 1_003]):
+                with horolog.alone_on([1_003, 1_004]):
+                    pass
+                # The outer block still holds it.
+                found = []
+                def other():
+                    try:
+                        with horolog.alone_on([1_003]):
+                            found.append("held")
+                    except h.Undecided:
+                        found.append("kept out")
+                thread = threading.Thread(target=other)
+                thread.start(); thread.join()
+                assert found == ["kept out"]
+        """
+    )
+    pytester.runpytest_subprocess("--horolog-patience=0.2").assert_outcomes(passed=1)
 
 
 LOCKED = """

@@ -320,7 +320,7 @@ impl Reader {
             && tasks.iter().all(Option::is_some)
             && devices.iter().all(Option::is_some)
             && resources.iter().all(Option::is_some)
-            && !(root.get("task").is_some() && nodes.is_empty());
+            && root.get("task").is_none_or(|node| matches!(node.value, Value::List(_)));
         let (tasks, task_paths) = keep(tasks, paths);
         let all_modes = modes.iter().all(Option::is_some);
         let (modes, mode_paths) = keep(modes, mode_paths);
