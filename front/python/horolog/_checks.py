@@ -24,7 +24,9 @@ def whole(argument: str, value: object, least: int = 0, most: int = _MOST) -> in
     except TypeError:
         raise bad_argument(argument, f"{short(value)} is not a whole number") from None
     if not least <= number <= most:
-        raise bad_argument(argument, f"{number} is not from {least} to {most}")
+        # Python itself writes no number of more than 4,300 digits.
+        shown = str(number) if number.bit_length() < 4_096 else f"a number of {number.bit_length()} bits"
+        raise bad_argument(argument, f"{shown} is not from {least} to {most}")
     return number
 
 
@@ -99,7 +101,10 @@ def questions(argument: str, value: object) -> str | None:
         return None
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise bad_argument(argument, "give a set of questions", 'as {"proof"}')
-    asked = list(value)
+    try:
+        asked = list(value)
+    except TypeError:
+        raise bad_argument(argument, "give a set of questions", 'as {"proof"}') from None
     unknown = [short(one) for one in asked if not isinstance(one, str) or one not in _QUESTIONS]
     if unknown or not asked:
         raise bad_argument(argument, f"give some of {', '.join(_QUESTIONS)}, not {', '.join(unknown) or 'none'}")
@@ -109,8 +114,8 @@ def questions(argument: str, value: object) -> str | None:
 def permille(argument: str, value: object) -> int:
     """A percentage with at most one decimal, in thousandths."""
     percent = finite(argument, value)
-    found = round(percent * 10)
-    if not 0 <= percent <= 100 or abs(percent * 10 - found) > 1e-6:
+    found = round(percent * 10) if 0 <= percent <= 100 else -1
+    if abs(percent * 10 - found) > 1e-6:
         raise bad_argument(argument, f"{percent} is not a percentage from 0 to 100 with at most one decimal")
     return found
 

@@ -34,12 +34,12 @@ class Horolog:
     def __init__(self, config: pytest.Config, properties: list[tuple[str, object]], test: str, folder: Path) -> None:
         self._undecided: str = config.getoption("--horolog-undecided")
         self._patience_s: float = config.getoption("--horolog-patience")
+        if not 0 <= self._patience_s < float("inf"):
+            raise pytest.UsageError("--horolog-patience: give seconds from 0 on")
         reports: str | None = config.getoption("--horolog-reports")
         self._folder = folder if reports is None else Path(reports)
         self._properties = properties
-        name = re.sub(r"[^\w.-]+", "-", test.rpartition("::")[2]).strip("-")
-        # In a folder for all tests two of them may have one name.
-        self._test = name if reports is None else f"{name}-{hashlib.sha256(test.encode()).hexdigest()[:8]}"
+        self._test = _file_name(test.partition("::")[2] if reports is None else test)
         self._files = 0
 
     @staticmethod
@@ -179,6 +179,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=600.0,
         help="for how long a test waits for processors that other runs use (default: 600)",
     )
+
+
+def _file_name(test: str) -> str:
+    """The name of the files of a test, by its place and name in the run; each test has its own."""
+    plain = re.sub(r"\.py(?=::)", "", test)
+    name = re.sub(r"[^\w.-]+", "-", re.sub(r"::|/", ".", plain)).strip("-")
+    # What the name does not keep, two tests may differ by.
+    is_kept = re.fullmatch(r"[\w/-]+(::\w+)*(\[[\w-]*\])?", plain)
+    return name if is_kept else f"{name}-{hashlib.sha256(test.encode()).hexdigest()[:8]}"
 
 
 @pytest.fixture

@@ -162,7 +162,15 @@ def _call(file: str, events: object, kernel: object, locks: object) -> list[str]
     call = ["--color", "never", "--quiet", "trace", "record", "--format", "json", "--out", file]
     if isinstance(events, (str, bytes)) or not isinstance(events, Iterable):
         raise bad_argument("events", "give a list of names and patterns", 'as ["python", "queue/*"]')
-    call += [f"--event={_checks.text(f'events[{at}]', one)}" for at, one in enumerate(events)]
+    try:
+        chosen = list(events)
+    except TypeError:
+        raise bad_argument("events", "give a list of names and patterns", 'as ["python", "queue/*"]') from None
+    for at, one in enumerate(chosen):
+        pattern = _checks.text(f"events[{at}]", one)
+        if "\0" in pattern:
+            raise bad_argument(f"events[{at}]", "no name has NUL in a pattern")
+        call.append(f"--event={pattern}")
     call += ["--kernel"] if _checks.truth("kernel", kernel) else []
     return call + (["--locks"] if _checks.truth("locks", locks) else [])
 

@@ -159,7 +159,7 @@ def _words(
     words += ["--strict"] if _checks.truth("strict", strict) else []
     profile = _checks.machine(machine)
     if profile is not None:
-        words += ["--machine", profile]
+        words.append(f"--machine={profile}")
     return words
 
 

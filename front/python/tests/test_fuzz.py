@@ -40,7 +40,7 @@ class Hostile:
 
 
 WRONG: list[Any] = [
-    None, True, -1, 0, 2**63, 2**64, -(2**63) - 1, 10**30, 1.5, -0.5, math.nan, math.inf, -math.inf, 1e300, 5e-324, 1j,
+    None, True, -1, 0, 2**63, 2**64, -(2**63) - 1, 10**30, 10**5000, 1.5, -0.5, math.nan, math.inf, -math.inf, 1e300, 1e308, np.array(3), 5e-324, 1j,
     "", "x", "1", "nan", "10 ms", "-1 ms", "1e99 s", "99999999999 s", "5 parsec", "a\0b", "\ud800", "x" * 5_000, b"", b"10 ms",
     [], [1, 2], [[1, 2], [3]], [math.nan], ["x"], [None], [[]], (), (1, 2, 3), {}, {"x": 1}, {1: 2}, {"a": {"b": [math.nan]}}, set(), {1},
     object(), Hostile(), len, int, range(3), Decimal("NaN"), timedelta(-1), timedelta.max, Path("/none/such"), Path("."),
