@@ -3,10 +3,11 @@
 mod common;
 
 use common::narrow::Narrow;
-use common::{HOROLOG, done, end, inside, is_alive, signal, start, wait_for};
+use common::{HOROLOG, done, end, inside, is_alive, root, signal, start, wait_for};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::SystemTime;
 use tempfile::TempDir;
 
 /// Both verbs that start a program, with what stands before it.
@@ -198,4 +199,93 @@ fn hundreds_of_processes_fit_into_little_memory() {
     // What 300 shells take without a recorder is some 60 MiB of it.
     println!("at most {:?} bytes", narrow.peak());
     assert!(narrow.peak().is_none_or(|peak| peak < 250 << 20), "{:?}", narrow.peak());
+}
+
+/// The newest file below a folder.
+fn newest(folder: &Path) -> SystemTime {
+    let entries = fs::read_dir(folder).expect("a folder of the repository").flatten();
+    let times = entries.map(|entry| match entry.path() {
+        path if path.is_dir() => newest(&path),
+        path => fs::metadata(path).and_then(|facts| facts.modified()).expect("a file"),
+    });
+    times.max().unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// Where the libraries of the release build are, if they are those of the present sources: what is shipped has no more pages than they.
+fn released_libraries() -> Option<PathBuf> {
+    let folder = Path::new(HOROLOG).parent()?.with_file_name("release");
+    let built = ["libhorolog_trace.so", "libhorolog_locks.so"].map(|name| {
+        let facts = fs::metadata(folder.join(name));
+        facts.and_then(|facts| facts.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+    });
+    let sources = ["core/probe/src", "floor/sys/src", "front/locks/src", "front/tracer/src"];
+    let changed = sources.map(|folder| newest(&root().join(folder))).into_iter().max()?;
+    built.iter().all(|built| *built >= changed).then_some(folder)
+}
+
+/// KiB that belong to a process alone, by its `smaps`: anonymous pages, and those of its session.
+fn private_kib(smaps: &str) -> u64 {
+    let (mut sum, mut is_session) = (0, false);
+    for line in smaps.lines() {
+        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match name {
+            "Rss:" if is_session => {}
+            "Anonymous:" => {}
+            _ if name.contains('-') => {
+                is_session = rest.contains("/memfd:horolog-trace");
+                continue;
+            }
+            _ => continue,
+        }
+        let number = rest.trim().trim_end_matches(" kB");
+        sum += number.parse::<u64>().unwrap_or_else(|error| panic!("{line}: {error}"));
+    }
+    sum
+}
+
+#[test]
+fn a_process_takes_little_memory_before_its_first_event_or_lock() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let seen = inside(&folder, "smaps");
+    let script = format!("exec cat /proc/self/smaps > {seen}");
+    // Where a program's stack begins within its page decides how many pages of it are touched: eight places, which are the same
+    // in each way where the kernel can be asked for one address (`setarch`).
+    let fixed = Command::new("setarch").args(["-R", "true"]).status();
+    let is_fixed = fixed.is_ok_and(|status| status.success());
+    let program = [if is_fixed { &["setarch", "-R"][..] } else { &[] }, &["sh", "-c", &script]].concat();
+    let sum = |way: &[&str], libraries: &Path| -> u64 {
+        let kib = (0..8).map(|place| {
+            let words = [way, &program].concat();
+            let mut command = Command::new(words[0]);
+            command.args(&words[1..]).env("PLACE", "x".repeat(512 * place));
+            let ended = common::Done::of(command.env("HOROLOG_LIBRARY_PATH", libraries));
+            assert_eq!(ended.status, Some(0), "{ended:?}");
+            private_kib(&fs::read_to_string(&seen).expect("written"))
+        });
+        kib.sum()
+    };
+    // A page more than what is measured here is noticed; the development build, which nobody ships, has pages of its own.
+    let (libraries, most) = match released_libraries() {
+        Some(libraries) => (libraries, 62),
+        None => {
+            println!(
+                "SKIPPED: no release build of the libraries as they are now; those of the tests take more"
+            );
+            (Path::new(HOROLOG).with_file_name("deps"), 80)
+        }
+    };
+    let alone = sum(&[], &libraries);
+    assert!(alone > 8 * 40, "`smaps` was read: {alone}");
+    let out = inside(&folder, "t.hrt");
+    let ways: [&[&str]; 3] = [
+        &[HOROLOG, "trace", "record", "--out", &out, "--"],
+        &[HOROLOG, "trace", "record", "--locks", "--out", &out, "--"],
+        &[HOROLOG, "trace", "locks", "--"],
+    ];
+    for way in ways {
+        let kib = sum(way, &libraries).saturating_sub(alone) as f64 / 8.0;
+        println!("{way:?}: {kib} KiB");
+        // Nothing at all would be a process that is not recorded.
+        assert!((16.0..=f64::from(most)).contains(&kib), "{way:?}: {kib} KiB of {most}");
+    }
 }
