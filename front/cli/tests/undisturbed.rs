@@ -289,3 +289,83 @@ fn a_process_takes_little_memory_before_its_first_event_or_lock() {
         assert!((16.0..=f64::from(most)).contains(&kib), "{way:?}: {kib} KiB of {most}");
     }
 }
+
+/// Preloaded into the command: notes every wait of it that ended because its time was over.
+const TELLS_WAITS: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+static void tell(const char *what, long long ns)
+{
+	const char *path = getenv("WAITS");
+	char line[64];
+	int file;
+	if (ns <= 0 || !path || strcmp(program_invocation_short_name, "horolog"))
+		return;
+	file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	dprintf(file, "%s %lld\n", what, ns);
+	close(file);
+}
+int poll(struct pollfd *files, nfds_t count, int ms)
+{
+	int (*real)(struct pollfd *, nfds_t, int) = dlsym(RTLD_NEXT, "poll");
+	int ready = real(files, count, ms), error = errno;
+	if (!ready)
+		tell("poll", ms * 1000000LL);
+	errno = error;
+	return ready;
+}
+int nanosleep(const struct timespec *time, struct timespec *rest)
+{
+	int (*real)(const struct timespec *, struct timespec *) = dlsym(RTLD_NEXT, "nanosleep");
+	tell("nanosleep", time->tv_sec * 1000000000LL + time->tv_nsec);
+	return real(time, rest);
+}
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *rest)
+{
+	int (*real)(clockid_t, int, const struct timespec *, struct timespec *) = dlsym(RTLD_NEXT, "clock_nanosleep");
+	struct timespec now = {0};
+	if (flags & TIMER_ABSTIME)
+		clock_gettime(clock, &now);
+	tell("clock_nanosleep", (time->tv_sec - now.tv_sec) * 1000000000LL + time->tv_nsec - now.tv_nsec);
+	return real(clock, flags, time, rest);
+}
+"#;
+
+#[test]
+fn a_recording_of_a_program_that_does_nothing_waits_for_no_time_to_pass() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, library) = (inside(&folder, "waits.c"), inside(&folder, "waits.so"));
+    fs::write(&source, TELLS_WAITS).expect("writes");
+    let built = Command::new("gcc").args(["-shared", "-fPIC", "-O1", "-o", &library, &source]).status();
+    if built.map_err(|error| println!("SKIPPED: no gcc: {error}")).is_err() {
+        return;
+    }
+    let (waits, out) = (inside(&folder, "waits"), inside(&folder, "t.hrt"));
+    let waited = |way: &[&str], program: &[&str]| {
+        let _ = fs::remove_file(&waits);
+        let mut command = Command::new(HOROLOG);
+        command.args(way).args(program).env("LD_PRELOAD", &library).env("WAITS", &waits);
+        let ended = common::Done::of(&mut command);
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        let text = fs::read_to_string(&waits).unwrap_or_default();
+        let each = text.lines().filter_map(|line| line.split_once(' ')?.1.parse::<u64>().ok());
+        each.sum::<u64>()
+    };
+    let record: &[&str] = &["trace", "record", "--out", &out, "--"];
+    assert!(waited(record, &["sleep", "0.05"]) > 20_000_000, "it waits, and that is seen");
+    for way in [record, &["trace", "locks", "--"]] {
+        // A program that has not started within a pass (4 ms; 1 ms) waits for a processor, and the recorder for it: among
+        // some runs there is one without.
+        let ns = (0..20).map(|_| waited(way, &["/bin/true"])).min_by_key(|ns| *ns);
+        println!("{way:?}: {ns:?} ns");
+        assert!(ns <= Some(4_000_000), "{way:?}: {ns:?}");
+    }
+}
