@@ -201,6 +201,29 @@ fn hundreds_of_processes_fit_into_little_memory() {
     assert!(narrow.peak().is_none_or(|peak| peak < 250 << 20), "{:?}", narrow.peak());
 }
 
+/// A process that waits for a recorder has a thread with a socket; its children have neither.
+#[test]
+fn a_child_of_a_process_that_waits_for_a_recorder_has_the_open_files_that_it_has_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let seen = inside(&folder, "seen");
+    let library = Path::new(HOROLOG).with_file_name("deps").join("libhorolog_trace.so");
+    // Of the shell's own process and of a child of it that is no other program.
+    let script = format!(
+        "{{ echo /proc/self/fd/*; ( echo /proc/self/fd/* ); grep Threads /proc/$$/status; }} > {seen}"
+    );
+    let shown = |command: &mut Command| {
+        let ended = common::Done::of(command.args(["-c", &script]));
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        let text = fs::read_to_string(&seen).expect("written");
+        text.lines().map(str::to_owned).collect::<Vec<String>>()
+    };
+    let alone = shown(&mut Command::new("dash"));
+    let waits = shown(Command::new("dash").env("HOROLOG_TRACE", "listen").env("LD_PRELOAD", &library));
+    assert_eq!(waits[1], alone[1], "the child's files: {waits:?}");
+    assert_ne!(waits[0], alone[0], "the socket: {waits:?}");
+    assert_eq!((alone[2].as_str(), waits[2].as_str()), ("Threads:\t1", "Threads:\t2"));
+}
+
 /// The newest file below a folder.
 fn newest(folder: &Path) -> SystemTime {
     let entries = fs::read_dir(folder).expect("a folder of the repository").flatten();
