@@ -66,7 +66,7 @@ macro_rules! reals {
         /// All names, each with its version behind it.
         const NAMES: &[u8] = concat!($($name, "\0" $(, $version)?, "\0",)+).as_bytes();
 
-        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, dead_code)]
         enum Place {
             $($real,)+
         }
