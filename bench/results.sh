@@ -15,6 +15,7 @@ command_of() {
         trace-size) echo "bench/trace-size.sh" ;;
         recording) echo "python3 bench/tracers/recording.py" ;;
         rates) echo "python3 bench/tracers/rates.py" ;;
+        process-cost) echo "python3 bench/process_cost.py" ;;
         first-command) echo "bench/first-command.sh" ;;
         study) echo "bench/study.sh" ;;
         vectors) echo "cargo run --release -p horolog-draw --example vectors" ;;
@@ -32,6 +33,7 @@ output_of() {
         trace-size) HOROLOG_BIN=$horolog bench/trace-size.sh ;;
         recording) python3 bench/tracers/recording.py 4000000 5 "$horolog" ;;
         rates) python3 bench/tracers/rates.py 10 "$horolog" ;;
+        process-cost) python3 bench/process_cost.py 11 "$horolog" ;;
         first-command) bench/first-command.sh ;;
         study) bench/study.sh ;;
         vectors) cargo run --release --quiet -p horolog-draw --example vectors ;;

@@ -8,9 +8,13 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+include!("../tracer/own_unwinder.rs");
+
 fn main() {
     println!("cargo::rerun-if-changed=symbol-versions.map");
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=../tracer/own_unwinder.rs");
+    bring_own_unwinder();
     println!("cargo::rustc-check-cfg=cfg(versioned_conditions)");
     let target = |what: &str| std::env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default();
     if target("ARCH") != "x86_64" || target("ENV") != "gnu" || target("OS") != "linux" {

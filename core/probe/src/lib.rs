@@ -26,7 +26,7 @@ pub use dynamic::{DynamicEvent, Value};
 pub use emit::{emit, emit_words};
 pub use event::{Callback, Emit, Event, MAX_ARGUMENTS, NO_EVENT, Types};
 pub use pattern::matches;
-pub use start::{start, start_as_runtime};
+pub use start::{start, start_library};
 pub use table::TableError;
 
 /// For the macros alone.

@@ -15,7 +15,8 @@ use change::Change;
 pub(crate) use change::is_site as code_is_site;
 use horolog_sys::loaded::{self, Module};
 use lock::Lock;
-use std::collections::BTreeSet;
+use std::borrow::Borrow;
+use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// What a switch came to.
@@ -215,7 +216,7 @@ pub fn refresh() -> Result<Count, SwitchError> {
 pub fn events() -> Vec<Listed> {
     let _rules = rules();
     let mut listed: Vec<Listed> = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut seen = Vec::new();
     each_table(&mut |module, table| {
         let sites = &table.sites;
         let module = module.name.to_string_lossy().into_owned();
@@ -231,7 +232,7 @@ pub fn events() -> Vec<Listed> {
                 fields: about::split(&lossless(event.fields().as_bytes()), event.arguments()),
                 place: event.about().map(about::About::place),
                 enabled: is_enabled(site, event),
-                unheard: if seen.insert(site.event) { event.unheard() } else { 0 },
+                unheard: if is_new(&mut seen, &site.event) { event.unheard() } else { 0 },
             };
             Listed::count(&mut listed, site);
         }
@@ -251,6 +252,18 @@ pub fn addresses(pattern: &str) -> Vec<u64> {
     addresses
 }
 
+/// Whether `item` is not among these, which are in order; then it is put there. A tree would bring its code, and pages of addresses, into
+/// every process.
+fn is_new<T: Borrow<B>, B: Ord + ToOwned<Owned = T> + ?Sized>(sorted: &mut Vec<T>, item: &B) -> bool {
+    match sorted.binary_search_by(|one| one.borrow().cmp(item)) {
+        Ok(_) => false,
+        Err(place) => {
+            sorted.insert(place, item.to_owned());
+            true
+        }
+    }
+}
+
 /// Switches every site for whose name `wanted` says a position.
 fn switch(wanted: &dyn Fn(&str) -> Option<bool>, method: Method) -> Result<Count, SwitchError> {
     let mut change = Change::new(method);
@@ -259,9 +272,9 @@ fn switch(wanted: &dyn Fn(&str) -> Option<bool>, method: Method) -> Result<Count
     each_matching(wanted, &mut |module, site, _, _| change.check(module, site));
     change.verdict()?;
     let mut count = Count::default();
-    let mut names = BTreeSet::new();
+    let mut names: Vec<CString> = Vec::new();
     each_matching(wanted, &mut |module, site, event, on| {
-        names.insert(event.name().to_owned());
+        count.events += usize::from(is_new(&mut names, event.name()));
         count.sites += 1;
         if on {
             // Its types belong to what its number means.
@@ -274,7 +287,6 @@ fn switch(wanted: &dyn Fn(&str) -> Option<bool>, method: Method) -> Result<Count
             count.changed += usize::from(is_enabled(site, event) == on);
         }
     });
-    count.events = names.len();
     count.synchronised = change.finish()?;
     Ok(count)
 }

@@ -119,13 +119,14 @@ pub fn wait_for_connection(listener: BorrowedFd<'_>, milliseconds: i32) {
     let _ = unsafe { libc::poll(&mut asked, 1, milliseconds) };
 }
 
-/// The same, and until the process of a pidfd has ended.
-pub fn wait_for_connection_or_end(listener: BorrowedFd<'_>, process: BorrowedFd<'_>, milliseconds: i32) {
+/// Waits until one of these can be read (a listening socket: somebody connects; a pidfd: the process has ended), for at most
+/// `milliseconds`. A signal ends the waiting.
+pub fn wait_for_any(files: &[BorrowedFd<'_>], milliseconds: i32) {
     let asked =
-        |file: BorrowedFd<'_>| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    let mut both = [asked(listener), asked(process)];
-    // SAFETY: two valid entries. Whatever it answers, the caller looks at both next.
-    let _ = unsafe { libc::poll(both.as_mut_ptr(), 2, milliseconds) };
+        |file: &BorrowedFd<'_>| libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    let mut all: Vec<libc::pollfd> = files.iter().map(asked).collect();
+    // SAFETY: so many valid entries. Whatever it answers, the caller looks at all of them next.
+    let _ = unsafe { libc::poll(all.as_mut_ptr(), all.len() as libc::nfds_t, milliseconds) };
 }
 
 /// The process at the other end of a connected socket, as the kernel saw it when it connected.

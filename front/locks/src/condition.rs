@@ -3,6 +3,7 @@
 //! A wait is a cancellation point. A cancelled thread holds the mutex again while its clean-up handlers run, so that the
 //! section reopens then too: a clean-up buffer on our frame emits `lock/woken` before any handler of the program runs.
 
+use crate::events;
 use crate::mutex::mutex_class;
 use crate::protocol;
 use crate::real::{CleanupBuffer, cleanup_pop, cleanup_push};
@@ -45,9 +46,7 @@ macro_rules! waiting {
             let mutex = waiting!(mutex: $($more),*);
             let mut wait = Wait { mutex, condition, site, suspended: protocol::suspend(mutex) };
             let mut buffer = CleanupBuffer::empty();
-            trigger_by_flag!(
-                "lock/wait", mutex as *const u8, mutex_class(mutex), site as *const u8, condition as *const u8
-            );
+            events::wait(mutex, mutex_class, site, condition);
             // SAFETY: buffer and wait stand on this frame and are taken off the thread's list before it ends; when it is
             // unwound instead, the C library takes them off.
             unsafe { cleanup_push(&raw mut buffer, cancelled, (&raw mut wait).cast()) };
@@ -87,9 +86,10 @@ mod exported {
 #[cfg(versioned_conditions)]
 mod versions {
     use super::{
-        CleanupBuffer, Wait, c_int, call, cancelled, cleanup_pop, cleanup_push, export, mutex_class, protocol,
+        CleanupBuffer, Wait, c_int, call, cancelled, cleanup_pop, cleanup_push, events, export, mutex_class,
+        protocol,
     };
-    use super::{timedwait, trigger_by_flag, wait, woken};
+    use super::{timedwait, wait, woken};
 
     waiting!(old_wait(mutex), crate::real::OLD_COND_WAIT);
     waiting!(old_timedwait(mutex, until), crate::real::OLD_COND_TIMEDWAIT);

@@ -24,6 +24,7 @@
 horolog_probe::runtime_library!();
 
 mod condition;
+mod events;
 mod modules;
 mod mutex;
 mod protocol;

@@ -1,26 +1,23 @@
 //! The functions that stand behind ours.
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// A function of the C library (or of another preloaded library that stands behind this one).
+/// A function of the C library (or of another preloaded library that stands behind this one). It holds no address of its name: that would be
+/// one more word for the dynamic linker to fill in, in every process.
 pub(crate) struct Real {
-    name: &'static CStr,
-    version: Option<&'static CStr>,
+    /// Where its name begins in [`NAMES`].
+    name: u16,
+    /// Where its symbol version begins there; 0, where no version begins: the newest.
+    version: u16,
     function: AtomicPtr<c_void>,
 }
 
 impl Real {
-    /// The newest function of this name.
-    pub(crate) const fn new(name: &'static CStr) -> Real {
-        Real { name, version: None, function: AtomicPtr::new(ptr::null_mut()) }
-    }
-
-    /// The function of this name and symbol version.
-    #[cfg(versioned_conditions)]
-    pub(crate) const fn versioned(name: &'static CStr, version: &'static CStr) -> Real {
-        Real { name, version: Some(version), function: AtomicPtr::new(ptr::null_mut()) }
+    const fn new(name: usize, version: usize) -> Real {
+        assert!(name <= u16::MAX as usize && version <= u16::MAX as usize);
+        Real { name: name as u16, version: version as u16, function: AtomicPtr::new(ptr::null_mut()) }
     }
 
     /// Its address; null where the C library has no such function.
@@ -36,12 +33,13 @@ impl Real {
     pub(crate) fn find(&self) -> *mut c_void {
         // SAFETY: errno is this thread's own.
         let errno = unsafe { *libc::__errno_location() };
-        let name = self.name.as_ptr();
-        let found = match self.version {
-            // SAFETY: both are NUL-terminated constants.
-            Some(version) => unsafe { libc::dlvsym(libc::RTLD_NEXT, name, version.as_ptr()) },
-            // SAFETY: as above.
-            None => unsafe { libc::dlsym(libc::RTLD_NEXT, name) },
+        let text = |start: u16| NAMES[usize::from(start)..].as_ptr().cast::<c_char>();
+        // SAFETY: both places are starts of texts that end with zero.
+        let found = unsafe {
+            match self.version {
+                0 => libc::dlsym(libc::RTLD_NEXT, text(self.name)),
+                version => libc::dlvsym(libc::RTLD_NEXT, text(self.name), text(version)),
+            }
         };
         self.function.store(found, Ordering::Relaxed);
         // SAFETY: as above.
@@ -50,88 +48,97 @@ impl Real {
     }
 }
 
-/// Names the real functions, and lists them for the start of the library.
+/// Where the text begins that has `before` others before it.
+const fn start_of(texts: &[u8], before: usize) -> usize {
+    let (mut at, mut seen) = (0, 0);
+    while seen < before {
+        if texts[at] == 0 {
+            seen += 1;
+        }
+        at += 1;
+    }
+    at
+}
+
+/// Names the real functions, each with its symbol version where glibc has two of them on x86-64, and looks them all up.
 macro_rules! reals {
-    ($($real:ident = $name:literal;)+) => {
-        $(pub(crate) static $real: Real = Real::new($name);)+
-        static NEWEST: &[&Real] = &[$(&$real),+];
+    ($($(#[$when:meta])? $real:ident = $name:literal $(of $version:literal)?;)+) => {
+        /// All names, each with its version behind it.
+        const NAMES: &[u8] = concat!($($name, "\0" $(, $version)?, "\0",)+).as_bytes();
+
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, dead_code)]
+        enum Place {
+            $($real,)+
+        }
+
+        $(
+            $(#[$when])?
+            pub(crate) static $real: Real = {
+                const NAME: usize = start_of(NAMES, 2 * Place::$real as usize);
+                const VERSION: usize = NAME + $name.len() + 1;
+                let is_one = NAMES[VERSION] == 0 || !cfg!(target_arch = "x86_64");
+                Real::new(NAME, if is_one { 0 } else { VERSION })
+            };
+        )+
+
+        /// Looks all of them up.
+        pub(crate) fn find_all() {
+            $(
+                $(#[$when])?
+                $real.address();
+            )+
+        }
     };
 }
 
 reals! {
-    MUTEX_LOCK = c"pthread_mutex_lock";
-    MUTEX_TRYLOCK = c"pthread_mutex_trylock";
-    MUTEX_TIMEDLOCK = c"pthread_mutex_timedlock";
-    MUTEX_CLOCKLOCK = c"pthread_mutex_clocklock";
-    MUTEX_UNLOCK = c"pthread_mutex_unlock";
-    MTX_LOCK = c"mtx_lock";
-    MTX_TRYLOCK = c"mtx_trylock";
-    MTX_TIMEDLOCK = c"mtx_timedlock";
-    MTX_UNLOCK = c"mtx_unlock";
-    RDLOCK = c"pthread_rwlock_rdlock";
-    TRYRDLOCK = c"pthread_rwlock_tryrdlock";
-    TIMEDRDLOCK = c"pthread_rwlock_timedrdlock";
-    CLOCKRDLOCK = c"pthread_rwlock_clockrdlock";
-    WRLOCK = c"pthread_rwlock_wrlock";
-    TRYWRLOCK = c"pthread_rwlock_trywrlock";
-    TIMEDWRLOCK = c"pthread_rwlock_timedwrlock";
-    CLOCKWRLOCK = c"pthread_rwlock_clockwrlock";
-    RWLOCK_UNLOCK = c"pthread_rwlock_unlock";
-    SPIN_LOCK = c"pthread_spin_lock";
-    SPIN_TRYLOCK = c"pthread_spin_trylock";
-    SPIN_UNLOCK = c"pthread_spin_unlock";
-    COND_CLOCKWAIT = c"pthread_cond_clockwait";
-    CND_WAIT = c"cnd_wait";
-    CND_TIMEDWAIT = c"cnd_timedwait";
-    PTHREAD_CREATE = c"pthread_create";
-    THRD_CREATE = c"thrd_create";
-    POSIX_SPAWN = c"posix_spawn";
-    POSIX_SPAWNP = c"posix_spawnp";
-    SYSTEM = c"system";
-    POPEN = c"popen";
-    EXECVE = c"execve";
-    EXECV = c"execv";
-    EXECVP = c"execvp";
-    EXECVPE = c"execvpe";
-    EXECL = c"execl";
-    EXECLP = c"execlp";
-    EXECLE = c"execle";
-    FEXECVE = c"fexecve";
-    EXECVEAT = c"execveat";
-}
-
-/// The functions that glibc has twice on x86-64.
-#[cfg(versioned_conditions)]
-mod versioned {
-    use super::Real;
-    pub(crate) static COND_WAIT: Real = Real::versioned(c"pthread_cond_wait", c"GLIBC_2.3.2");
-    pub(crate) static COND_TIMEDWAIT: Real = Real::versioned(c"pthread_cond_timedwait", c"GLIBC_2.3.2");
-    pub(crate) static OLD_COND_WAIT: Real = Real::versioned(c"pthread_cond_wait", c"GLIBC_2.2.5");
-    pub(crate) static OLD_COND_TIMEDWAIT: Real = Real::versioned(c"pthread_cond_timedwait", c"GLIBC_2.2.5");
-    pub(super) static ALL: &[&Real] = &[&COND_WAIT, &COND_TIMEDWAIT, &OLD_COND_WAIT, &OLD_COND_TIMEDWAIT];
-}
-#[cfg(versioned_conditions)]
-pub(crate) use versioned::{COND_TIMEDWAIT, COND_WAIT, OLD_COND_TIMEDWAIT, OLD_COND_WAIT};
-
-#[cfg(not(target_arch = "x86_64"))]
-mod versioned {
-    use super::Real;
-    pub(crate) static COND_WAIT: Real = Real::new(c"pthread_cond_wait");
-    pub(crate) static COND_TIMEDWAIT: Real = Real::new(c"pthread_cond_timedwait");
-    pub(super) static ALL: &[&Real] = &[&COND_WAIT, &COND_TIMEDWAIT];
-}
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) use versioned::{COND_TIMEDWAIT, COND_WAIT};
-
-/// Looks all of them up.
-pub(crate) fn find_all() {
-    for real in NEWEST {
-        real.address();
-    }
+    MUTEX_LOCK = "pthread_mutex_lock";
+    MUTEX_TRYLOCK = "pthread_mutex_trylock";
+    MUTEX_TIMEDLOCK = "pthread_mutex_timedlock";
+    MUTEX_CLOCKLOCK = "pthread_mutex_clocklock";
+    MUTEX_UNLOCK = "pthread_mutex_unlock";
+    MTX_LOCK = "mtx_lock";
+    MTX_TRYLOCK = "mtx_trylock";
+    MTX_TIMEDLOCK = "mtx_timedlock";
+    MTX_UNLOCK = "mtx_unlock";
+    RDLOCK = "pthread_rwlock_rdlock";
+    TRYRDLOCK = "pthread_rwlock_tryrdlock";
+    TIMEDRDLOCK = "pthread_rwlock_timedrdlock";
+    CLOCKRDLOCK = "pthread_rwlock_clockrdlock";
+    WRLOCK = "pthread_rwlock_wrlock";
+    TRYWRLOCK = "pthread_rwlock_trywrlock";
+    TIMEDWRLOCK = "pthread_rwlock_timedwrlock";
+    CLOCKWRLOCK = "pthread_rwlock_clockwrlock";
+    RWLOCK_UNLOCK = "pthread_rwlock_unlock";
+    SPIN_LOCK = "pthread_spin_lock";
+    SPIN_TRYLOCK = "pthread_spin_trylock";
+    SPIN_UNLOCK = "pthread_spin_unlock";
+    COND_CLOCKWAIT = "pthread_cond_clockwait";
+    CND_WAIT = "cnd_wait";
+    CND_TIMEDWAIT = "cnd_timedwait";
+    PTHREAD_CREATE = "pthread_create";
+    THRD_CREATE = "thrd_create";
+    POSIX_SPAWN = "posix_spawn";
+    POSIX_SPAWNP = "posix_spawnp";
+    SYSTEM = "system";
+    POPEN = "popen";
+    EXECVE = "execve";
+    EXECV = "execv";
+    EXECVP = "execvp";
+    EXECVPE = "execvpe";
+    EXECL = "execl";
+    EXECLP = "execlp";
+    EXECLE = "execle";
+    FEXECVE = "fexecve";
+    EXECVEAT = "execveat";
     #[cfg(any(versioned_conditions, not(target_arch = "x86_64")))]
-    for real in versioned::ALL {
-        real.address();
-    }
+    COND_WAIT = "pthread_cond_wait" of "GLIBC_2.3.2";
+    #[cfg(any(versioned_conditions, not(target_arch = "x86_64")))]
+    COND_TIMEDWAIT = "pthread_cond_timedwait" of "GLIBC_2.3.2";
+    #[cfg(versioned_conditions)]
+    OLD_COND_WAIT = "pthread_cond_wait" of "GLIBC_2.2.5";
+    #[cfg(versioned_conditions)]
+    OLD_COND_TIMEDWAIT = "pthread_cond_timedwait" of "GLIBC_2.2.5";
 }
 
 /// What a wrapper returns where the C library lacks the function: no program can have been linked with it there.

@@ -65,7 +65,7 @@ macro_rules! taking {
             let before: fn(usize, usize) -> bool = $before;
             let after: fn(bool, usize, core::ffi::c_int) -> core::ffi::c_int = $after;
             let was_raised = before($lock, site);
-            horolog_probe::trigger_by_flag!("lock/acquire", $lock as *const u8, $class($lock), site as *const u8);
+            $crate::events::acquire($lock, $class, site);
             let own: fn(usize $(, $crate::wrapper::word!($more))*) -> Option<core::ffi::c_int> = $own;
             let outcome = match own($lock $(, $more)*) {
                 Some(outcome) => outcome,
@@ -73,11 +73,9 @@ macro_rules! taking {
             };
             let outcome = after(was_raised, $lock, outcome);
             if outcome == 0 || outcome == libc::EOWNERDEAD {
-                horolog_probe::trigger_by_flag!("lock/acquired", $lock as *const u8, $class($lock), site as *const u8);
+                $crate::events::acquired($lock, $class, site);
             } else {
-                horolog_probe::trigger_by_flag!(
-                    "lock/refused", $lock as *const u8, $class($lock), site as *const u8, outcome
-                );
+                $crate::events::refused($lock, $class, site, outcome);
             }
             outcome
         }
@@ -91,12 +89,7 @@ macro_rules! giving {
     };
     ($body:ident, $real:ident, $class:expr, $unlocked:expr) => {
         unsafe extern "C-unwind" fn $body(lock: usize, site: usize) -> core::ffi::c_int {
-            horolog_probe::trigger_by_flag!(
-                "lock/release",
-                lock as *const u8,
-                $class(lock),
-                site as *const u8
-            );
+            $crate::events::release(lock, $class, site);
             let unlocked: fn(usize, usize, core::ffi::c_int) -> core::ffi::c_int = $unlocked;
             unlocked(lock, site, $crate::wrapper::call!($crate::real::$real, lock))
         }

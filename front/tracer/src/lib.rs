@@ -5,7 +5,7 @@
 //! enabled before the program's first instruction of its own.
 #![allow(unsafe_code)]
 
-use horolog_probe::{start_as_runtime, switching};
+use horolog_probe::{start_library, switching};
 use std::io::Write;
 
 horolog_probe::runtime_library!();
@@ -13,7 +13,7 @@ horolog_probe::runtime_library!();
 /// Runs when this library is initialised: all modules of the start are mapped and relocated, none has run yet.
 extern "C" fn start() {
     // A program whose tracing cannot start runs all the same.
-    if let Err(error) = start_as_runtime() {
+    if let Err(error) = start_library() {
         let _ = writeln!(std::io::stderr(), "horolog: not traced: {error}");
     }
 }

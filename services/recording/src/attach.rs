@@ -2,7 +2,7 @@
 
 use crate::RecordingError;
 use crate::target::{Started, life_of};
-use horolog_measure::preload::{TRACE_LIBRARY, find_library};
+use horolog_measure::preload::{LOCKS_LIBRARY, TRACE_LIBRARY, find_library};
 use horolog_probe::session::listen;
 use horolog_probe::session::liveness::Process;
 use std::path::Path;
@@ -50,7 +50,8 @@ pub(crate) fn attach(
     })
 }
 
-/// Whether the runtime's library is loaded in a process, as far as that can be read.
+/// Whether a runtime library is loaded in a process, as far as that can be read.
 fn has_runtime(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/maps")).map_or(true, |maps| maps.contains(TRACE_LIBRARY))
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"));
+    maps.map_or(true, |maps| [TRACE_LIBRARY, LOCKS_LIBRARY].iter().any(|library| maps.contains(library)))
 }

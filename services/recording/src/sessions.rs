@@ -10,11 +10,10 @@ use horolog_probe::session::liveness::{State, children, sent_to};
 use horolog_probe::session::reader::EventInfo;
 use horolog_probe::session::{Connection, Listener, Losses, RawRecord};
 use horolog_sys::clock::{monotonic_ns, process_cpu_ns};
-use horolog_sys::descriptor_passing::{wait_for_connection, wait_for_connection_or_end};
 use horolog_sys::guardian::Folder;
 use horolog_trace::{LossCause, escape};
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
 /// A session whose process has gone and left a record unfinished is read this much longer, so that a thread that died inside an emission is proven dead.
@@ -90,9 +89,8 @@ struct Traced {
     pid: u32,
     connection: Connection,
     losses: Losses,
-    /// When they were told last, and how much processor time the process had used.
-    told_at: u64,
-    told_at_cpu_ns: u64,
+    /// What it may claim to have lost.
+    claims: Claims,
     /// Since when its process has ended, or runs another program.
     closed_at: Option<u64>,
     /// Whether its process was seen running another program, which had not handed a session over.
@@ -251,10 +249,7 @@ impl Sessions {
         let half_a_ring = u64::from(rings.min().unwrap_or(u32::MAX)) / RING_BYTES_PER_EVENT;
         let for_half_a_ring = half_a_ring.saturating_mul(self.pause_ns) / self.came.max(1) / 1_000_000;
         let milliseconds = milliseconds.min(i32::try_from(for_half_a_ring).unwrap_or(i32::MAX));
-        match command {
-            Some(command) => wait_for_connection_or_end(self.listener.as_fd(), command, milliseconds),
-            None => wait_for_connection(self.listener.as_fd(), milliseconds),
-        }
+        self.listener.wait(command, milliseconds);
     }
 
     /// The processes that process `first` has started, or those have, which have neither ended nor handed a session over.
@@ -426,8 +421,7 @@ impl Sessions {
                         pid,
                         losses: before_this(pid == self.attached, &connection.reader.losses()),
                         connection,
-                        told_at: now,
-                        told_at_cpu_ns: 0,
+                        claims: Claims { asked_at: now, used_ns: 0, told: 0 },
                         closed_at: None,
                         runs_another: false,
                         snapshots: 0,
@@ -473,21 +467,13 @@ impl Traced {
     fn tell_losses(&mut self, tap: &mut impl Tap) {
         let (now, before) = (self.connection.reader.losses(), self.losses);
         let causes = by_cause(&now).into_iter().zip(by_cause(&before));
-        let at = monotonic_ns();
-        let used = process_cpu_ns(self.pid);
-        // One that has gone may have used every processor until then.
-        let most = most_lost(match used {
-            Some(used) => used.saturating_sub(self.told_at_cpu_ns),
-            None => at.saturating_sub(self.told_at).saturating_mul(processors()),
-        });
-        self.told_at = at;
-        self.told_at_cpu_ns = used.unwrap_or(self.told_at_cpu_ns);
+        self.claims.renew(process_cpu_ns(self.pid), monotonic_ns());
         for ((cause, now), (_, before)) in causes {
             // A counter that went backwards, or faster than any program can, is a hostile or damaged one: what it says is
             // not added.
             match now.checked_sub(before) {
                 Some(0) => {}
-                Some(count) if count <= most => tap.lost(self.pid, cause, count),
+                Some(count) if self.claims.takes(count) => tap.lost(self.pid, cause, count),
                 _ => tap.lost(self.pid, LossCause::Damaged, 1),
             }
         }
@@ -503,6 +489,36 @@ fn before_this(is_attached: bool, now: &Losses) -> Losses {
 
 fn processors() -> u64 {
     std::thread::available_parallelism().map_or(1, |count| count.get() as u64)
+}
+
+/// The losses that a process counts itself, in memory that it may write: no more in all than it can have had in the processor
+/// time that it has used.
+struct Claims {
+    /// When it was looked last how much that is.
+    asked_at: u64,
+    used_ns: u64,
+    /// What was believed.
+    told: u64,
+}
+
+impl Claims {
+    /// `used_ns`: the processor time of the process so far; `None` once it has gone: it may have used every processor until then.
+    fn renew(&mut self, used_ns: Option<u64>, now: u64) {
+        let since = now.saturating_sub(self.asked_at);
+        let most = || self.used_ns.saturating_add(since.saturating_mul(processors()));
+        self.used_ns = used_ns.unwrap_or_else(most).max(self.used_ns);
+        self.asked_at = now;
+    }
+
+    /// Whether it can have lost `count` more.
+    fn takes(&mut self, count: u64) -> bool {
+        let told = self.told.saturating_add(count);
+        let is_possible = told <= most_lost(self.used_ns);
+        if is_possible {
+            self.told = told;
+        }
+        is_possible
+    }
 }
 
 /// How many events a process can lose with so many nanoseconds of processor time: one in two, which is faster than any
@@ -596,8 +612,21 @@ mod tests {
     fn no_program_loses_more_than_it_can_emit() {
         // The fastest refusal takes some nanoseconds of a processor.
         assert!(most_lost(4_000_000) >= 4_000_000 / 5);
-        // Whoever does nothing but write over the counters is told to have lost half a million a pass at most.
-        assert_eq!(most_lost(0), 500_000);
         assert!(most_lost(u64::MAX) < u64::MAX);
+        // Whoever does nothing but write over the counters is believed half a million in all, however often they are read.
+        let mut claims = Claims { asked_at: 0, used_ns: 0, told: 0 };
+        claims.renew(Some(0), 4_000_000);
+        assert!(!claims.takes(500_001) && claims.takes(499_999));
+        claims.renew(Some(0), 8_000_000);
+        assert!(!claims.takes(2) && claims.takes(1) && !claims.takes(1));
+        claims.renew(Some(10), 12_000_000);
+        assert!(!claims.takes(6) && claims.takes(5));
+        // One that has gone had every processor since, and no more than that.
+        claims.renew(None, 12_000_100);
+        let more = 50 * processors();
+        assert!(!claims.takes(more + 1) && claims.takes(more));
+        // A time that went backwards takes nothing away.
+        claims.renew(Some(0), 12_000_100);
+        assert!(claims.takes(0) && !claims.takes(1));
     }
 }

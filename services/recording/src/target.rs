@@ -165,7 +165,12 @@ fn start_command(words: &[String], tracing: &Tracing, socket: &Path) -> Result<S
             obstacle.reason()
         ));
     }
-    let mut preloaded = vec![preload::find_library(preload::TRACE_LIBRARY, tracing.library.as_deref())?];
+    let library = tracing.library.as_deref();
+    let mut preloaded = Vec::new();
+    // The library of locks is a runtime itself; one that was named comes first.
+    if library.is_some() || !tracing.locks {
+        preloaded.push(preload::find_library(preload::TRACE_LIBRARY, library)?);
+    }
     if tracing.locks {
         preloaded.push(preload::find_library(preload::LOCKS_LIBRARY, None)?);
     }

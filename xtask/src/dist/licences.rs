@@ -25,7 +25,10 @@ pub(crate) fn third_party(root: &Path) -> Made<String> {
         .map_err(|error| format!("cargo metadata: {error}"))?;
     let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
 
-    let mut list = String::from("horolog contains the following crates.\n\n");
+    let mut list = String::from(
+        "libhorolog_trace.so and libhorolog_locks.so contain the unwinder of gcc (libgcc_eh): GPL-3.0-or-later WITH GCC-exception-3.1.\n\n\
+         horolog contains the following crates.\n\n",
+    );
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for package in packages {
         let field = |name: &str| package[name].as_str().unwrap_or_default().to_owned();

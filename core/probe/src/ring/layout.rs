@@ -11,7 +11,7 @@ pub const PAGE: usize = 4096;
 /// The first eight bytes of a session.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"horolog\x01");
 /// The version of this layout.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Bytes of a slot of the two multi-writer buffers: up to two arguments, up to ten.
 pub const SLOT_BYTES: [usize; 2] = [32, 96];
 /// Bytes that an event's name may have.
@@ -201,10 +201,10 @@ impl Layout {
             next = at + bytes;
             at
         };
-        // What is touched at the start stands in the first page.
-        let controls = [0, 1].map(|_| part(size_of::<QueueControl>(), 128));
+        // The first page has room for seven events; the counters share one with the first rings' controls.
         let events = part(sizes.events as usize * size_of::<EventEntry>(), 128);
         let writers = part(sizes.writers as usize * size_of::<WriterEntry>(), 128);
+        let controls = [0, 1].map(|_| part(size_of::<QueueControl>(), 128));
         let ring_controls = part(sizes.rings as usize * size_of::<RingControl>(), 128);
         let mut queue = |class: usize| {
             let slots = sizes.slots[class] as usize;
@@ -268,10 +268,10 @@ mod tests {
         let [small, large] = layout.queues;
         let starts = [
             (0, size_of::<Header>()),
+            (layout.events, 7 * 512),
+            (layout.writers, 5 * 128),
             (small.control, size_of::<QueueControl>()),
             (large.control, size_of::<QueueControl>()),
-            (layout.events, 7 * 128),
-            (layout.writers, 5 * 128),
             (layout.ring_controls, 3 * size_of::<RingControl>()),
             (small.markers, 16),
             (small.slots, 4 * 32),
@@ -284,7 +284,16 @@ mod tests {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{starts:?}");
         }
         assert!(layout.rings.is_multiple_of(PAGE) && layout.total.is_multiple_of(PAGE));
-        assert!(layout.events <= PAGE, "a session that has no event yet takes one page");
+        assert!(layout.events + 7 * 512 <= PAGE, "the events of locks fit into the first page");
+    }
+
+    #[test]
+    fn a_session_that_has_no_event_yet_takes_two_pages() {
+        let sizes = crate::session::Options::recorded().sizes();
+        let layout = Layout::of(&sizes).expect("fits");
+        let page_of = |at: usize| at / PAGE;
+        assert_eq!(page_of(layout.queues[0].control), page_of(layout.ring_controls));
+        assert_eq!(page_of(layout.queues[1].control), page_of(layout.ring_controls));
     }
 
     #[test]

@@ -11,7 +11,28 @@ use crate::ring::layout::{EventEntry, FIELDS_BYTES, NAME_BYTES, TYPES_BYTES};
 const MOST_EVENTS: usize = 4096;
 
 /// Every event that has a number; number n stands in place n - 1. The texts are copies, since a module may be unloaded.
-static KNOWN: [EventEntry; MOST_EVENTS] = [const { EventEntry::empty() }; MOST_EVENTS];
+fn known() -> &'static [EventEntry; MOST_EVENTS] {
+    unsafe extern "C" {
+        static horolog_known_events: [EventEntry; MOST_EVENTS];
+    }
+    // SAFETY: defined below, all zero, which is `EventEntry::empty`, at the beginning of a page, and of this size.
+    unsafe { &horolog_known_events }
+}
+
+// Whole pages behind what else the module has: what is written in every process lies together, and not on both sides of them.
+core::arch::global_asm!(
+    ".pushsection .horolog_known,\"aw\",%nobits",
+    ".p2align 12",
+    ".hidden horolog_known_events",
+    ".globl horolog_known_events",
+    ".type horolog_known_events, %object",
+    ".size horolog_known_events, {bytes}",
+    "horolog_known_events:",
+    ".zero {bytes}",
+    ".popsection",
+    bytes = const size_of::<[EventEntry; MOST_EVENTS]>(),
+);
+
 static GIVEN: AtomicU32 = AtomicU32::new(0);
 
 const COMPLETE: u32 = 2;
@@ -56,7 +77,7 @@ struct Texts {
 
 fn find(texts: &Texts) -> Option<usize> {
     let given = (GIVEN.load(Acquire) as usize).min(MOST_EVENTS);
-    KNOWN[..given].iter().position(|entry| {
+    known()[..given].iter().position(|entry| {
         entry.state.load(Acquire) == COMPLETE
             && holds(&entry.name, &texts.name)
             && holds(&entry.types, &texts.types)
@@ -74,7 +95,7 @@ fn append(texts: &Texts) -> Option<usize> {
         return None;
     }
     let place = GIVEN.fetch_add(1, AcqRel) as usize;
-    let entry = KNOWN.get(place)?;
+    let entry = known().get(place)?;
     fill(entry, texts);
     Some(place)
 }
@@ -124,7 +145,7 @@ fn ending(bytes: &[u8]) -> [u8; ENDING] {
 
 /// Writes the known event in `place` into the session's directory, where it has room for it.
 fn declare(session: &Shared, place: usize) {
-    let (Some(from), Some(to)) = (KNOWN.get(place), session.events().get(place)) else { return };
+    let (Some(from), Some(to)) = (known().get(place), session.events().get(place)) else { return };
     if from.state.load(core::sync::atomic::Ordering::SeqCst) != COMPLETE
         || to.state.compare_exchange(0, 1, AcqRel, Relaxed).is_err()
     {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::budget::Budget;
 use super::reader::Reader;
 use super::shared::start_of_stack;
-use horolog_sys::descriptor_passing::{is_closed, is_readable, let_wait, peer, receive};
+use horolog_sys::descriptor_passing::{is_closed, is_readable, let_wait, peer, receive, wait_for_any};
 use horolog_sys::{Error, clock};
 
 /// How long a process that has connected may take to send its session. Other sessions are taken meanwhile.
@@ -101,6 +101,15 @@ impl Listener {
         }
         silent.retain(|(_, since)| since.elapsed() < HELLO);
         Ok(None)
+    }
+
+    /// Waits until a process connects or sends its session, or `other` can be read, for at most `milliseconds`.
+    pub fn wait(&self, other: Option<BorrowedFd<'_>>, milliseconds: i32) {
+        let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = vec![self.socket.as_fd()];
+        files.extend(other);
+        files.extend(silent.iter().map(|(stream, _)| stream.as_fd()));
+        wait_for_any(&files, milliseconds);
     }
 
     /// Takes the session that a process has sent.

@@ -4,6 +4,8 @@
 //! `record SOCKET` TAB options TAB patterns; the process hands its session over at SOCKET, enables the events, and disables
 //! them when the recorder has gone.
 
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicI32, AtomicU64};
 use std::io::ErrorKind;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -14,7 +16,7 @@ use std::time::Duration;
 
 use super::handover::Lines;
 use super::service::{Answer, begin, with_signals_blocked};
-use super::{Options, budget, fork};
+use super::{Options, budget, fork, prohibited};
 use horolog_sys::descriptor_passing::{peer, wait_for_connection};
 use horolog_sys::{Error, thread};
 
@@ -26,11 +28,58 @@ fn address(pid: u32) -> Result<SocketAddr, Error> {
         .map_err(|error| Error::io("the socket's name", &error, ""))
 }
 
+/// An open file of the thread that waits, and where the program sees it.
+struct Kept {
+    /// Its number; negative: none.
+    number: AtomicI32,
+    /// Which file it is.
+    device: AtomicU64,
+    inode: AtomicU64,
+}
+
+impl Kept {
+    const fn none() -> Kept {
+        Kept { number: AtomicI32::new(-1), device: AtomicU64::new(0), inode: AtomicU64::new(0) }
+    }
+
+    fn keep(&self, number: RawFd) {
+        if let Some((device, inode)) = file_at(number) {
+            self.device.store(device, Relaxed);
+            self.inode.store(inode, Relaxed);
+            self.number.store(number, Release);
+        }
+    }
+
+    fn forget(&self) {
+        self.number.store(-1, Release);
+    }
+}
+
+/// The socket that listens, and that of a recorder.
+static LISTENER: Kept = Kept::none();
+static RECORDER: Kept = Kept::none();
+
+/// A child of `fork` has no thread that waits: what that one has open is of no use there. Takes no lock and allocates nothing.
+extern "C" fn close_in_child() {
+    for kept in [&LISTENER, &RECORDER] {
+        let number = kept.number.swap(-1, Acquire);
+        let file = (kept.device.load(Relaxed), kept.inode.load(Relaxed));
+        // The program may have closed it, and have a file of its own under the number.
+        if number >= 0 && !prohibited::are_calls() && file_at(number) == Some(file) {
+            // SAFETY: a descriptor that no thread of the child knows of.
+            unsafe { libc::close(number) };
+        }
+    }
+}
+
 /// Starts the thread `horolog-trace`, which waits for recorders.
 pub(super) fn start(answer: Answer) -> Result<(), Error> {
     let io = |error: std::io::Error| Error::io("listening for recorders", &error, "the name is taken");
     let listener = UnixListener::bind_addr(&address(std::process::id())?).map_err(io)?;
     let listener = UnixListener::from(out_of_the_way(listener.into()));
+    LISTENER.keep(listener.as_raw_fd());
+    // SAFETY: registers a function that stays loaded, since the library does.
+    unsafe { libc::pthread_atfork(None, None, Some(close_in_child)) };
     with_signals_blocked(|| {
         let built = std::thread::Builder::new().name("horolog-trace".to_owned());
         built.stack_size(256 << 10).spawn(move || wait_for_recorders(listener, answer))
@@ -57,13 +106,17 @@ fn wait_for_recorders(listener: UnixListener, answer: Answer) {
             return;
         }
         if is_alone() {
+            LISTENER.forget();
             drop(ManuallyDrop::into_inner(listener));
             return;
         }
         match listener.accept() {
             Ok((stream, _)) => {
+                let stream = UnixStream::from(out_of_the_way(stream.into()));
+                RECORDER.keep(stream.as_raw_fd());
                 // What goes wrong was told to the recorder; the program goes on.
-                let _ = take(UnixStream::from(out_of_the_way(stream.into())), answer);
+                let _ = take(stream, answer);
+                RECORDER.forget();
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => return,

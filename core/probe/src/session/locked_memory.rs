@@ -3,7 +3,7 @@
 //! ([`runtime_library`](crate::runtime_library)): what is mapped now is locked mapping by mapping, without those of sessions. What is mapped
 //! later is locked by the kernel, as without us.
 
-use super::prohibited::{number_in, with_status};
+use super::prohibited::numbers_in_status;
 use core::ffi::{c_int, c_long, c_ulong};
 
 /// How sessions are called among the mappings.
@@ -34,7 +34,7 @@ fn lock_all(flags: c_int) -> c_int {
     if !locks_now || !has_session() {
         return all(flags);
     }
-    let had_locked = with_status(|status| number_in(status, b"VmLck:")).flatten().unwrap_or(0) > 0;
+    let had_locked = numbers_in_status([b"VmLck:"])[0].unwrap_or(0) > 0;
     let on_fault = flags & libc::MCL_ONFAULT != 0;
     if let Err(error) = lock_each(on_fault) {
         // The kernel locks nothing where it may not lock all. What the program had locked before stays locked.

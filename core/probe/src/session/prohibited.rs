@@ -132,35 +132,47 @@ extern "C" fn end_session() {
     }
 }
 
-/// How many filters of system calls this process has; 0 where `/proc` is not there. Allocates nothing.
+/// How many filters of system calls this process has; before Linux 5.9 whether it has any. 0 where `/proc` is not there. Allocates
+/// nothing.
 pub(super) fn filters() -> u32 {
-    with_status(filters_of).unwrap_or(0)
+    let [filters, is_filtered] = numbers_in_status([b"Seccomp_filters:", b"Seccomp:"]);
+    filters.or(is_filtered).unwrap_or(0)
 }
 
-/// What `read` finds in this process's `/proc/self/status`; `None` where that cannot be read. Allocates nothing.
-pub(super) fn with_status<T>(read: impl FnOnce(&[u8]) -> T) -> Option<T> {
-    let mut text = [0_u8; 4096];
-    // SAFETY: the path ends with zero; the buffer is writable for its length.
-    let length = unsafe {
-        let file = libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if file < 0 {
-            return None;
+/// The numbers behind these names in this process's `/proc/self/status`, units left out; `None` where that cannot be read. Allocates
+/// nothing, and takes little of the stack, which a program may never use that far.
+pub(super) fn numbers_in_status<const NAMES: usize>(names: [&[u8]; NAMES]) -> [Option<u32>; NAMES] {
+    let mut found = [None; NAMES];
+    // SAFETY: the path ends with zero.
+    let file = unsafe { libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if file < 0 {
+        return found;
+    }
+    let (mut text, mut filled) = ([0_u8; 512], 0);
+    loop {
+        if filled == text.len() {
+            // A longer line than that is none of a number.
+            filled = 0;
         }
-        let length = libc::read(file, text.as_mut_ptr().cast(), text.len());
-        libc::close(file);
-        length
-    };
-    usize::try_from(length).ok().and_then(|length| text.get(..length)).map(read)
+        let free = &mut text[filled..];
+        // SAFETY: the buffer is writable for its length.
+        let read = unsafe { libc::read(file, free.as_mut_ptr().cast(), free.len()) };
+        let Some(read) = usize::try_from(read).ok().filter(|&read| read > 0) else { break };
+        filled += read;
+        let end = text[..filled].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        for (name, place) in names.iter().zip(&mut found) {
+            *place = place.or_else(|| number_in(&text[..end], name));
+        }
+        text.copy_within(end..filled, 0);
+        filled -= end;
+    }
+    // SAFETY: a descriptor of ours.
+    unsafe { libc::close(file) };
+    found
 }
 
-/// The number of filters in a `status` file; before Linux 5.9 it says only whether there is any.
-fn filters_of(status: &[u8]) -> u32 {
-    let number = |name: &[u8]| number_in(status, name);
-    number(b"Seccomp_filters:").or_else(|| number(b"Seccomp:")).unwrap_or(0)
-}
-
-/// The number behind a name in a `status` file, a unit left out.
-pub(super) fn number_in(status: &[u8], name: &[u8]) -> Option<u32> {
+/// The number behind a name in lines of a `status` file.
+fn number_in(status: &[u8], name: &[u8]) -> Option<u32> {
     let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
     core::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok()
 }
@@ -313,10 +325,10 @@ mod tests {
 
     #[test]
     fn filters_are_counted_where_the_kernel_counts_them() {
-        assert_eq!(filters_of(b"Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t3\nSpeculation:\ty\n"), 3);
-        assert_eq!(filters_of(b"Name:\tx\nSeccomp:\t2\n"), 2);
-        assert_eq!(filters_of(b"Name:\tx\nSeccomp:\t0\n"), 0);
-        assert_eq!(filters_of(b""), 0);
+        let status = b"Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t3\nVmLck:\t 12 kB\n";
+        let numbers = [b"Seccomp:".as_slice(), b"Seccomp_filters:", b"VmLck:", b"Threads:"];
+        assert_eq!(numbers.map(|name| number_in(status, name)), [Some(2), Some(3), Some(12), None]);
+        assert_eq!(number_in(b"", b"Seccomp:"), None);
         assert_eq!(number_in(b"VmSize:\t  90 kB\nVmLck:\t  120 kB\n", b"VmLck:"), Some(120));
     }
 

@@ -1,5 +1,7 @@
 //! A session as the process that it belongs to sees it, and the process's live one.
 
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::{ptr, slice};
@@ -60,9 +62,22 @@ pub(crate) struct Shared {
     next: AtomicPtr<Shared>,
 }
 
-/// Puts a session into a page of its own, which is never given back.
+/// The place of the first session, which in most processes is the only one: beside words that are written anyway.
+struct FirstPlace(UnsafeCell<MaybeUninit<Shared>>);
+
+// SAFETY: whoever has swapped the flag beside it is the only one that ever writes it.
+unsafe impl Sync for FirstPlace {}
+
+static FIRST: FirstPlace = FirstPlace(UnsafeCell::new(MaybeUninit::uninit()));
+static IS_FIRST_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Puts a session where it is never given back: the first one into a static, others into a page of their own.
 fn keep_for_ever(shared: Shared) -> Result<&'static Shared, Error> {
     const { assert!(size_of::<Shared>() <= 4096 && align_of::<Shared>() <= 4096) };
+    if !IS_FIRST_TAKEN.swap(true, AcqRel) {
+        // SAFETY: this call alone has found the flag clear, and nobody refers to the place before it returns.
+        return Ok(unsafe { (*FIRST.0.get()).write(shared) });
+    }
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new page anywhere; a page is large enough and aligned for the value, and lives for ever.
     unsafe {

@@ -8,7 +8,6 @@ use core::ffi::{CStr, c_int, c_void};
 use core::ops::Range;
 use horolog_probe::lock_protocol::{Protocol, Site};
 use horolog_probe::matches;
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -230,22 +229,23 @@ fn own_file(module: &Module) -> &Path {
 
 /// The first rule of every address, by the addresses at which it changes.
 pub(super) fn places(ranges: &[(Range<usize>, u32)], default: Option<u32>) -> Vec<(usize, Option<u32>)> {
-    // At each address: which rules begin and which end.
-    let mut changes: BTreeMap<usize, Vec<(u32, i64)>> = BTreeMap::new();
+    // By address: which rules begin there, and which end.
+    let mut changes: Vec<(usize, u32, i64)> = Vec::new();
     for (range, rule) in ranges.iter().filter(|(range, _)| !range.is_empty()) {
-        changes.entry(range.start).or_default().push((*rule, 1));
-        changes.entry(range.end).or_default().push((*rule, -1));
+        changes.extend([(range.start, *rule, 1), (range.end, *rule, -1)]);
     }
-    let mut open: BTreeMap<u32, i64> = BTreeMap::new();
-    let mut places: Vec<(usize, Option<u32>)> = Vec::with_capacity(changes.len());
-    for (address, changed) in changes {
-        for (rule, by) in changed {
-            *open.entry(rule).or_default() += by;
+    changes.sort_unstable();
+    let rules = ranges.iter().map(|(_, rule)| *rule as usize + 1).max().unwrap_or(0);
+    let mut open = vec![0_i64; rules];
+    let mut places: Vec<(usize, Option<u32>)> = Vec::new();
+    for here in changes.chunk_by(|one, other| one.0 == other.0) {
+        for (_, rule, by) in here {
+            open[*rule as usize] += by;
         }
-        open.retain(|_, count| *count != 0);
-        let first = [open.keys().next().copied(), default].into_iter().flatten().min();
+        let first = open.iter().position(|count| *count != 0).map(|rule| rule as u32);
+        let first = [first, default].into_iter().flatten().min();
         if places.last().is_none_or(|(_, last)| *last != first) {
-            places.push((address, first));
+            places.push((here[0].0, first));
         }
     }
     places
