@@ -18,10 +18,10 @@ pub const LOCKS_LIBRARY: &str = "libhorolog_locks.so";
 /// Names the folder of both where they do not lie beside the program.
 const FOLDER_VARIABLE: &str = "HOROLOG_LIBRARY_PATH";
 
-/// The folders in which libraries are looked for, beside an executable in `folder`: there, in `deps` (a build by cargo) and
-/// in `../lib` (an installation).
+/// The folders in which libraries are looked for, beside an executable in `folder`: in `deps` (every build of the command by cargo makes
+/// them there; beside the command a copy of an earlier build may lie), there, and in `../lib` (an installation).
 fn folders(folder: &Path) -> [PathBuf; 4] {
-    [folder.to_owned(), folder.join("deps"), folder.join("../lib"), folder.join("../lib/horolog")]
+    [folder.join("deps"), folder.to_owned(), folder.join("../lib"), folder.join("../lib/horolog")]
 }
 
 /// Finds a library: the file `given`, else in the folder that `HOROLOG_LIBRARY_PATH` names, else beside this executable, else beside the
