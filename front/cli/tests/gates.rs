@@ -153,3 +153,14 @@ fn a_signal_ends_what_only_computes_as_undecided() {
         assert_eq!(last, Some("undecided: stopped by a signal before it was done (exit 4)"), "{ended:?}");
     }
 }
+
+/// Without the kernel's record it is not known what a job that waits at the end of such a run has executed: others ran within it.
+#[test]
+fn jobs_that_normal_scheduling_left_behind_are_not_blamed_on_a_task() {
+    let of = |end: &str| format!("front/cli/tests/recorded/best-effort-backlog.{end}");
+    let found = done(["verify", &of("toml"), &of("trace"), "--format", "json"]);
+    assert_eq!(found.status, Some(1), "{found:?}");
+    let result: serde_json::Value = serde_json::from_str(&found.out).unwrap();
+    assert_eq!((&result["model_violated"], &result["bound_violated"]), (&0.into(), &0.into()));
+    assert!(found.err.contains("375 deadlines missed (control 300, camera 75), by the machine"), "{found:?}");
+}

@@ -375,12 +375,16 @@ impl Closing {
         }
     }
 
-    /// Whether another attempt may change the answer: nothing was refuted, or only the machine missed deadlines.
+    /// Whether another attempt may change the answer: nothing was refuted, or only the machine missed deadlines. A proof that is undecided
+    /// stays so, whatever is run.
     #[must_use]
     pub fn may_be_retried(&self) -> bool {
         let refuted = self.model == Some(Answer::No) || self.proof == Some(Answer::No);
         match self.word {
-            Word::Undecided => !refuted,
+            Word::Undecided => {
+                let stays = self.proof == Some(Answer::Undecided) && self.gate.has(Question::Proof);
+                !refuted && !stays
+            }
             Word::No => !refuted && self.causes.iter().any(|cause| cause.class == "machine disturbed"),
             Word::Holds | Word::NotAllowed => false,
         }

@@ -53,7 +53,10 @@ impl Verifier {
                     let (segment, executed, before) = (job.segment, job.executed, job.executed_before);
                     let ran = Ran::of(task, job, executed, u64::MAX, last);
                     let ran = ran.goes_on(&self.model.tasks[task], (segment, executed - before), has_more);
-                    if ran.is_beyond(self.model.tasks[task].wcet.saturating_add(self.model.execution))
+                    // Under normal scheduling others run within it, and without the kernel's record that is not seen.
+                    let is_known = !self.model.is_best_effort || self.cpus[cpu].kernel;
+                    if is_known
+                        && ran.is_beyond(self.model.tasks[task].wcet.saturating_add(self.model.execution))
                         && let Some(again) = &mut self.again[cpu]
                     {
                         again.note_broken(Broken { since: ran.started.min(self.now), task });
