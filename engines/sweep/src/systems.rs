@@ -11,10 +11,12 @@ use horolog_draw::parts;
 use horolog_model::{
     Access, Arrival, Capacity, Cluster, CpuId, Cpus, Criticality, Draft, Enforcement, LeftOver, LowPriority,
     Mode, Order, OverrunPolicy, Policy, Preemption, Priority, PriorityAssignment, Protocol, Resource,
-    Section, SegmentGraph, Server, ServerKind, SporadicRules, System, TakesEffect, Task, TaskChange,
+    Section, SegmentGraph, Server, ServerKind, SpinLevel, SpinPriority, SporadicRules, System, TakesEffect,
+    Task, TaskChange,
 };
 use horolog_time::Span;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 /// Evaluations that a task may cost before a set is unknown.
 pub const EFFORT: u64 = 200_000;
@@ -320,6 +322,13 @@ fn lock(draft: &mut Draft, protocol: Protocol, more: &More, set: Set<'_>) -> Res
             access: if reads[one.resource as usize] { Access::Read } else { Access::Write },
         };
         task.sections = sections.into_iter().map(section).collect();
+    }
+    if protocol == Protocol::Fslm {
+        // At the highest priority it would be MSRP.
+        let users: BTreeSet<CpuId> =
+            draft.tasks.iter().filter(|task| !task.sections.is_empty()).map(|task| task.cpu).collect();
+        let at_ceiling = |cpu| SpinPriority { cpu, level: SpinLevel::Ceiling };
+        draft.spin_priorities = users.into_iter().map(at_ceiling).collect();
     }
     Ok(())
 }

@@ -61,9 +61,13 @@ fn only_what_is_gated_decides() {
 fn another_attempt_is_made_after_undecided_and_not_after_a_no() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = system(folder.path(), ONE);
-    // The file says that it leaves something out, so no test decides it.
+    // The file says that it leaves something out, so no test decides it, and no run will.
     let open = ["--set", "system.unmodelled=[\"a lock\"]", "--retries", "2"];
     let (status, found) = close(folder.path(), &file, &open);
+    assert!(status == Some(4) && found["attempts"].is_null(), "{found}");
+    // A task that is never seen.
+    let unseen = ["--set", "task.one.offset=\"2 s\"", "--retries", "2"];
+    let (status, found) = close(folder.path(), &file, &unseen);
     let attempts = found["attempts"].as_array().expect("a list");
     assert_eq!((status, attempts.len()), (Some(4), 2), "{}", found["closing"]);
     assert!(attempts.iter().all(|one| one["word"] == "undecided"));

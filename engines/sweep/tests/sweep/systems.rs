@@ -125,6 +125,16 @@ fn with_nothing_to_share_every_lock_and_level_is_the_plain_test() {
 }
 
 #[test]
+fn the_flexible_spin_lock_model_is_not_msrp_under_another_name() {
+    let keys = "tasks = 8\nutilisation = 1.2\nresources = 2\nrequests = 1\nshortest_section = \"1 ms\"\n\
+                longest_section = \"20 ms\"\naccess = 0.25\nprocessors = 2";
+    let drawn = Drawn::of(plan(&["fp-msrp", "fp-fslm"], keys));
+    let (msrp, fslm) = (drawn.verdicts("fp-msrp"), drawn.verdicts("fp-fslm"));
+    has_both(&fslm);
+    assert_ne!(msrp, fslm);
+}
+
+#[test]
 fn a_server_counts_as_one_task_more() {
     let budget = [2_000_000, 20_000_000, 20_000_000];
     let words = ["fp-polling", "fp-sporadic", "edf-constant-bandwidth", "edf-total-bandwidth"];
