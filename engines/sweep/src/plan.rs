@@ -147,6 +147,10 @@ impl Plan {
         if self.cells[id.cell].recipe.method == Method::ConvolutionalFixedSum.word() {
             asked.push("exact");
         }
+        // Jobs under `fp-fslm` spun at the highest priority.
+        if self.tests.iter().any(|test| test.word() == "fp-fslm") {
+            asked.push("ceiling");
+        }
         hex(&digest(&asked))
     }
 
