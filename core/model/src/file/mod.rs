@@ -78,9 +78,34 @@ pub fn read(text: &str, name: &str, overrides: &[String]) -> Result<(System, Sou
         // What a broken file means is a guess; its syntax comes first.
         return Err(Diagnostics::from_list(found, texts));
     }
+    if let Some(other) = of_another_verb(&root) {
+        return Err(Diagnostics::from_list(vec![other], texts));
+    }
     let mut reader = Reader::default();
     lay_over(&mut reader, &mut root, overrides);
     finish(reader, &root, texts)
+}
+
+/// What is told of a file that another verb reads.
+fn of_another_verb(root: &Table) -> Option<Diagnostic> {
+    if root.get("system").is_some() {
+        return None;
+    }
+    if let Some(experiment) = root.get("experiment") {
+        let told = Diagnostic::new(
+            "this is an experiment and no system file",
+            "run it: `horolog experiment run FILE`",
+        );
+        return Some(told.place(&experiment.place));
+    }
+    let schema = root.get("schema")?;
+    let Value::Text(word) = &schema.value else { return None };
+    let (what, remedy) = match word.split('/').next()? {
+        "horolog.sweep" => ("a sweep", "run it: `horolog sweep FILE`"),
+        "horolog.qos" => ("a quality-of-service file", "solve it: `horolog qos allocate FILE`"),
+        _ => return None,
+    };
+    Some(Diagnostic::new(format!("this is {what} and no system file"), remedy).place(&schema.place))
 }
 
 fn texts_of(text: &str, name: &str, overrides: &[String]) -> Arc<[Text]> {

@@ -133,6 +133,17 @@ fn open_list_in<'t>(node: &'t Node, content: &str, at: usize) -> Option<&'t Plac
 /// What to do about the parser's complaint at `range`.
 fn remedy(message: &str, content: &str, range: &Range<usize>) -> &'static str {
     let rest = content.get(range.start..).unwrap_or("");
+    match content.trim_start().chars().next() {
+        Some('<') => {
+            return "a file of SimSo or MAST is read by `horolog check --from simso FILE` (or `mast-xml`); what that prints every verb reads: \
+                    `… | horolog analyze -`";
+        }
+        Some('{') => {
+            return "a file of rt-app is read by `horolog check --from rt-app FILE`; what that prints every verb reads: \
+                    `… | horolog analyze -`";
+        }
+        _ => {}
+    }
     if message.contains("unclosed") {
         "add the closing bracket or quote"
     } else if message.contains("missing comma") {
