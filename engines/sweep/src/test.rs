@@ -123,6 +123,13 @@ impl Test {
         Test::all().find(|test| test.word() == word)
     }
 
+    /// Whether it says unknown of a set only where it has given the set up for its effort.
+    #[must_use]
+    pub fn is_exact(self) -> bool {
+        let is_plain = matches!(self, Test::Plain(BatchTest::FpPreemptive | BatchTest::EdfQpa));
+        is_plain || matches!(self.how(), Some(How::NonPreemptive(_) | How::Deferred))
+    }
+
     /// What a set is made into; `None`: it stays plain.
     #[must_use]
     pub fn how(self) -> Option<How> {

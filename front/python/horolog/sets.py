@@ -215,7 +215,11 @@ class Acceptance:
     def plot(self, axes: Any = None) -> Any:
         """Draws the acceptance plot with matplotlib (``horolog[plot]``) and gives its axes."""
         if axes is None:
-            import matplotlib.pyplot as plt  # type: ignore[import-not-found,unused-ignore]
+            try:
+                import matplotlib.pyplot as plt  # type: ignore[import-not-found,unused-ignore]
+            except ImportError as error:
+                message = "matplotlib is not installed: `pip install horolog[plot]`, or draw `utilisations` and `ratios` yourself"
+                raise ImportError(message) from error
 
             _, axes = plt.subplots(figsize=(5, 3.2), layout="constrained")
         for marker, (test, ratios) in zip("os^vDx+*", self.ratios.items(), strict=False):

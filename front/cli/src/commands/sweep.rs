@@ -233,6 +233,19 @@ fn print(plan: &Plan, told: &SweepResult) {
             told.folder
         );
     }
+    for (place, test) in plan.tests.iter().enumerate().filter(|(_, test)| test.is_exact()) {
+        let given_up = told.summary.cells.iter().map(|cell| cell.tests[place].unknown);
+        let (sets, cells) =
+            given_up.filter(|&sets| sets > 0).fold((0, 0), |(all, cells), sets| (all + sets, cells + 1));
+        if sets > 0 {
+            outln!(
+                "{}: {} in {} were given up for their effort, and count as not met (`unknown` of the rows)",
+                test.word(),
+                output::count(sets, "set"),
+                output::count(cells, "cell")
+            );
+        }
+    }
     outln!();
     let mut rows = output::table(&["weighted schedulability", "cells", "value"], 2);
     for one in &told.summary.weighted {

@@ -292,3 +292,17 @@ fn the_example_is_good_and_bad_words_are_refused() {
         assert!(done.status == Some(2) && done.err.contains(told), "{words:?}: {done:?}");
     }
 }
+
+#[test]
+fn sets_that_an_exact_test_gave_up_are_told_below_the_table() {
+    let text = TEXT.replace("[0.7, 0.8, 0.9]", "1.0").replace("sets = 400", "sets = 20");
+    let folder = folder_with(&text);
+    let table = Done::of(&mut sweep(folder.path(), &["a.toml", "--out", "rows"]));
+    let json = Done::of(&mut sweep(folder.path(), &["a.toml", "--out", "rows", "--format", "json"])).json();
+    let tests = json["cells"][0]["tests"].as_array().unwrap();
+    let unknown =
+        tests.iter().find(|test| test["test"] == "fp-preemptive").unwrap()["unknown"].as_u64().unwrap();
+    assert!(unknown > 0, "{json}");
+    let line = format!("fp-preemptive: {unknown} sets in 1 cell were given up for their effort");
+    assert!(table.out.contains(&line), "{table:?}");
+}
