@@ -49,7 +49,10 @@ fn proofs(evidence: &Evidence<'_>, analysis: &Analysis, cases: &mut Vec<Case>) {
                 format!("bound {} of {}", bound.rounded(), deadline.rounded())
             }
             (Some(bound), None) => format!("bound {}, no deadline", bound.rounded()),
-            (None, _) => "no bound".to_owned(),
+            (None, _) => match analysis.notes.iter().find(|note| note.starts_with("no test")) {
+                Some(why) if task.tests.is_empty() => format!("no bound: {why}"),
+                _ => "no bound".to_owned(),
+            },
         };
         let text = if task.tests.is_empty() { text } else { format!("{text}, by {}", task.test) };
         cases.push(Case::new("task", &task.name, Question::Proof, answer, text));

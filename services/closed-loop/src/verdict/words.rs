@@ -577,8 +577,18 @@ fn too_few(evidence: &Evidence<'_>, asked: &Asked, short: &super::answers::Uncov
         short.task, short.judged, short.released
     );
     let is_hidden = short.reason.as_ref().is_some_and(|(reason, _)| reason == "hidden switch");
+    // What the executive has found out of the task's program; no other try will change it.
+    let notes = evidence.outcome.map(|outcome| outcome.notes.as_slice()).unwrap_or_default();
+    let beginning = format!("task {}: the first thread of its program", short.task);
+    let is_elsewhere = notes.iter().any(|note| {
+        note.starts_with(&beginning) && note.contains("likely the periodic work is in that thread")
+    });
     let help = match is_simulation(evidence) {
         true => "simulate it for longer",
+        false if is_elsewhere => {
+            "the waits of a program's first thread alone end jobs, and here another thread waited: let the first thread do the work, give it as a \
+             function (`body = { library = …, symbol = … }`), or record the program with perf and `horolog verify --map`"
+        }
         false if is_hidden => {
             "give tasks that are released together different offsets: this kernel hides switches between them at times; or run it again \
              (`horolog loop --retries 3`)"
