@@ -213,8 +213,13 @@ fn batch<'py>(
         ];
         let known = || BatchTest::ALL.map(BatchTest::word).join(", ");
         let tests = tests.iter().map(|word| {
-            BatchTest::of_word(word)
-                .ok_or_else(|| Fault::words(format!("tests: `{word}` is not one of {}", known())))
+            let of_systems = || {
+                let is_one = horolog_sweep::Test::of_word(word).is_some();
+                if is_one { " (it is a test of whole systems: `horolog.sweep` has it)" } else { "" }
+            };
+            BatchTest::of_word(word).ok_or_else(|| {
+                Fault::words(format!("tests: `{word}` is not one of {}{}", known(), of_systems()))
+            })
         });
         Ok((arrays, tests.collect::<Result<Vec<BatchTest>, Fault>>()?))
     };

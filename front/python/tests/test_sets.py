@@ -281,6 +281,13 @@ def test_sets_and_verdicts_cross_by_the_c_data_interface() -> None:
     assert table["set"].to_pylist() == list(range(5))
 
 
+def test_tests_of_systems_are_told_where_they_are() -> None:
+    with pytest.raises(h.BadInput, match="`fp-msrp` is not one of .*horolog.sweep"):
+        h.acceptance([0.5], tests=["fp-msrp"], count=1)
+    with pytest.raises(h.BadInput, match="`fp` is not one of [^:]*rm-hyperbolic$"):
+        h.acceptance([0.5], tests=["fp"], count=1)
+
+
 def test_numbers_of_sets_end_with_64_bits() -> None:
     h.generate(1, tasks=2, first=2**64 - 1)
     for draw in (
