@@ -279,8 +279,13 @@ fn grown(report: &mut ExperimentReport, cpus: (u32, u32), ms: u64) -> Result<(),
         ALL[1].1,
         ALL[1].2,
         format!(
-            "it grows by {highest:.2} of the length at the highest priority and by {ceiling:.2} at the ceiling; better there from {} on",
-            crossing.map_or_else(|| "none of these".to_owned(), |us| format!("{us} us"))
+            "it grows by {highest:.2} of the length at the highest priority and by {ceiling:.2} at the ceiling; better there {}",
+            match crossing {
+                None => "for none of these".to_owned(),
+                // Where the curves cross is not seen.
+                Some(us) if us <= rows[0][0] => format!("already at the shortest, {us} us"),
+                Some(us) => format!("from {us} us on"),
+            }
         ),
         (0.8..1.2).contains(&highest) && ceiling.abs() < 0.2,
         "medians of a job's response less what it executed, for remote sections of 2 to 8 ms",

@@ -22,19 +22,19 @@ pub(super) fn facts() -> Vec<Fact> {
     vec![
         same(
             4,
-            "Cycles of both in all, and their difference",
+            "The published table's cycles of both in all, and their difference (sums of that table; nothing is measured)",
             "512, 2762 and 2250",
             format!("{highest}, {ceiling} and {}", ceiling - highest),
         ),
         same(
             4,
-            "The same in microseconds",
+            "The same in microseconds of the published machine",
             "10.24, 55.24 and 45.00",
             format!("{:.2}, {:.2} and {:.2}", us(highest), us(ceiling), us(ceiling - highest)),
         ),
         same(
             5,
-            "Which spin priority is better where remote sections take 2251 and 2249 cycles",
+            "Which spin priority is better by that table where remote sections take 2251 and 2249 cycles",
             "ceiling and highest",
             format!("{} and {}", choice(2_251), choice(2_249)),
         ),
