@@ -15,9 +15,28 @@ pub(crate) fn acquired(lock: usize, class: impl FnOnce(usize) -> u64, site: usiz
     trigger_by_flag!(
         "lock/acquired",
         lock = lock as *const u8,
-        class = class(lock),
+        class = {
+            wait_for_what_was_asked();
+            class(lock)
+        },
         site = site as *const u8
     );
+}
+
+/// The processor reads its clock ahead of an exchange that has not ended: the lock would seem to be taken before another processor's
+/// thread gives it up.
+#[inline(always)]
+fn wait_for_what_was_asked() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has it.
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a barrier, which touches nothing.
+    unsafe {
+        core::arch::asm!("isb", options(nostack, preserves_flags));
+    }
 }
 
 /// When it was not.
