@@ -135,12 +135,10 @@ fn remedy(message: &str, content: &str, range: &Range<usize>) -> &'static str {
     let rest = content.get(range.start..).unwrap_or("");
     match content.trim_start().chars().next() {
         Some('<') => {
-            return "a file of SimSo or MAST is read by `horolog check --from simso FILE` (or `mast-xml`); what that prints every verb reads: \
-                    `… | horolog analyze -`";
+            return "a file of SimSo or MAST is read by `horolog check --from simso FILE` (or `mast-xml`), which prints a system file";
         }
         Some('{') => {
-            return "a file of rt-app is read by `horolog check --from rt-app FILE`; what that prints every verb reads: \
-                    `… | horolog analyze -`";
+            return "a file of rt-app is read by `horolog check --from rt-app FILE`, which prints a system file";
         }
         _ => {}
     }
