@@ -8,8 +8,7 @@ use crate::error::AnalysisError;
 use crate::result::{Analysis, Schedulable, TaskVerdict, TestResult, Verdict};
 use crate::{mixed_criticality, spin_locks, suspended_waits};
 use horolog_model::{
-    CpuId, Device, DeviceService, Policy, Preemption, PriorityAssignment, Protocol, Resource, ServerId,
-    System, Task, TaskId,
+    CpuId, Device, Policy, Preemption, PriorityAssignment, Protocol, Resource, ServerId, System, Task, TaskId,
 };
 use horolog_time::Span;
 
@@ -45,7 +44,10 @@ pub(crate) fn unmodelled(system: &System) -> Option<String> {
 
 /// Why nothing is known of the tasks of one processor: the blocking of its sections, or the switching of a server, has no bound here.
 pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
-    why_sections(system, cpu).or_else(|| Some(endless_switching(system, cpu)?.1))
+    why_sections(system, cpu).or_else(|| {
+        let (_, why) = endless_switching(system, cpu)?;
+        Some(format!("no test knows of the servers on CPU {}: {why}", cpu.0))
+    })
 }
 
 /// A budget on a platform where a switch or a timer costs something, whose jobs may take no time: no budget limits how many of them
@@ -55,30 +57,17 @@ pub(crate) fn endless_switching(system: &System, cpu: CpuId) -> Option<(&str, St
     if platform.context_switch_cost().is_zero() && platform.timer_interrupt_cost().is_zero() {
         return None;
     }
-    let mut budgets = system.servers_on(cpu).filter(|(_, server)| server.kind.capacity().is_some());
-    budgets.find_map(|(id, server)| {
-        let (name, key) = empty_job(system, id)?;
+    let has_budget = |id: &ServerId| system.server(*id).kind.capacity().is_some();
+    // An event of a device always takes some time.
+    let mut empty = system.tasks_on(cpu).filter(|(_, task)| task.bcet.is_zero());
+    empty.find_map(|(id, task)| {
+        let server = system.server(system.schedulers_above(id).find(has_budget)?).name.as_str();
+        let name = &task.name;
         let why = format!(
-            "no test bounds the switching of `{}` on CPU {}: a job of `{name}` may take no time, so its budget does not limit how many begin \
-             in a period; give `{name}` {key} above zero if its jobs always take some",
-            server.name, cpu.0
+            "the switching of `{server}` has no bound: a job of `{name}` may take no time, so the budget does not limit how many begin in a \
+             period; give `{name}` a bcet above zero if its jobs always take some"
         );
-        Some((server.name.as_str(), why))
-    })
-}
-
-/// What a budget serves, itself or through budgets below it, whose jobs may take no time; and the key that says so.
-fn empty_job(system: &System, budget: ServerId) -> Option<(&str, &'static str)> {
-    let is_served = |id: TaskId| system.schedulers_above(id).any(|above| above == budget);
-    let mut tasks = system.tasks_on(system.server(budget).cpu).filter(|(id, _)| is_served(*id));
-    let task = tasks.find(|(_, task)| task.bcet.is_zero()).map(|(_, task)| (task.name.as_str(), "a bcet"));
-    let name = &system.server(budget).name;
-    let served =
-        |device: &&Device| matches!(&device.service, DeviceService::Server { server } if server == name);
-    let mut devices = system.devices().iter().filter(served);
-    task.or_else(|| {
-        let device = devices.find(|device| shortest_event(device).is_zero())?;
-        Some((device.name.as_str(), "a cost"))
+        Some((server, why))
     })
 }
 

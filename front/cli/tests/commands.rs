@@ -201,3 +201,25 @@ fn a_program_that_never_waits_has_one_job_that_misses_its_deadline() {
     assert_eq!(count(&found, "missed"), 1, "{found:#}");
     assert_ne!(found["verdict"], "holds", "{found:#}");
 }
+
+/// The first thread waits for the other one, which has the periodic work: no other try changes that, so none is advised.
+#[test]
+fn a_program_whose_work_is_in_another_thread_is_told_so() {
+    const PROGRAM: &str = "#include <pthread.h>\n#include <time.h>\nstatic void *work(void *none)\n{\n    struct timespec ms = { 0, 10000000 };\n    \
+                           for (;;) nanosleep(&ms, 0);\n    return none;\n}\nint main(void)\n{\n    pthread_t other;\n    \
+                           pthread_create(&other, 0, work, 0);\n    return pthread_join(other, 0);\n}\n";
+    let Some(_alone) = real_time() else { return };
+    let (place, file) = folder(&system("\"10\""));
+    let source = inside(&place, "sampler.c");
+    std::fs::write(&source, PROGRAM).expect("writable");
+    let built =
+        Command::new("cc").args(["-pthread", "-o"]).arg(place.path().join("sampler")).arg(&source).status();
+    let Ok(built) = built else { return println!("SKIPPED: no cc") };
+    assert!(built.success());
+    let closed = done(["loop", &file, "--for", "1s", "--out", &inside(&place, "out"), "--seed", "1"]);
+    if closed.err.contains("the kernel was not recorded") {
+        return println!("SKIPPED: the kernel may not be recorded here");
+    }
+    assert_eq!(closed.status, Some(4), "{closed:?}");
+    assert!(closed.err.contains("help: the waits of a program's first thread alone end jobs"), "{closed:?}");
+}

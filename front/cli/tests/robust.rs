@@ -25,9 +25,10 @@ fn an_output_that_is_the_input_leaves_it_as_it_was() {
     let trace = trace(&place);
     let link = inside(&place, "link.pftrace");
     std::os::unix::fs::symlink(&trace, &link).unwrap();
-    let calls: [(&str, &[&str]); 6] = [
+    let calls: [(&str, &[&str]); 7] = [
         (&trace, &["trace", "convert", &trace, &trace, "--to", "perfetto"]),
         (&trace, &["trace", "convert", &trace, &link]),
+        (&trace, &["measure", "extract", "--from", &trace, "-o", &trace]),
         (&system, &["simulate", &system, "--trace", &system]),
         (&system, &["run", &system, "--for", "10ms", "--trace", &system]),
         (&system, &["analyze", &system, "--certificate", &system]),

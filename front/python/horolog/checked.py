@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import bad_argument
-from .pages import Page, ReadyPage, framed, write
+from .pages import Page, framed, write
 from .results import Outcome, Result, closing_of, duration, named, outcome_of, table
 
 
@@ -168,7 +168,7 @@ class LoopResult(Result):
             for t in self.tasks
         ]
         head = ("task", "proof", "bound", "simulated", "measured", "deadline", "missed")
-        return table(self, head, rows) + framed(self.system, ReadyPage(self.page))
+        return table(self, head, rows) + framed(self.system, Page(self.page))
 
 
 def verification_of(data: dict[str, Any], page: Page) -> Verification:
@@ -206,8 +206,8 @@ def verification_of(data: dict[str, Any], page: Page) -> Verification:
 def run_of(data: dict[str, Any], page: bytes, log: str) -> RunOutcome:
     """The dataclass of the command's JSON."""
     if "tasks" not in data:
-        return RunOutcome(data["system"], closing_of(data["closing"]), data, 0, (), ReadyPage(page), log)
-    seen = outcome_of(data, ReadyPage(page))
+        return RunOutcome(data["system"], closing_of(data["closing"]), data, 0, (), Page(page), log)
+    seen = outcome_of(data, Page(page))
     return RunOutcome(seen.system, seen.closing, seen.data, seen.horizon_ns, seen.tasks, seen._page, log)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -21,75 +23,48 @@ if TYPE_CHECKING:
 
 
 class Page:
-    """A page that is made when it is first asked for."""
+    """A page that is there already, or is made when it is first asked for; empty where there is none."""
 
     __slots__ = ("_made",)
 
-    def __init__(self) -> None:
-        self._made: bytes | None = None
+    def __init__(self, made: bytes | Callable[[], bytes]) -> None:
+        self._made = made
 
     def read(self) -> bytes:
         """The page; made once."""
-        if self._made is None:
-            self._made = self._make()
+        if not isinstance(self._made, bytes):
+            self._made = self._made()
         return self._made
 
-    def _make(self) -> bytes:
-        raise NotImplementedError
+
+def of_simulation(system: System, words: SimpleNamespace, data: dict[str, Any]) -> Page:
+    """The page of a simulation with this result, which is computed again."""
+    return Page(partial(_simulated, system, words, data))
 
 
-class ReadyPage(Page):
-    """A page that is there already; empty where there is none."""
-
-    __slots__ = ()
-
-    def __init__(self, page: bytes) -> None:
-        self._made = page
+def of_verification(system: System, words: SimpleNamespace, data: dict[str, Any]) -> Page:
+    """The page of a verified trace with this result, which is read and verified again."""
+    return Page(partial(_verified, system, words, data))
 
 
-class SimulationPage(Page):
-    """The page of a simulation, which is computed again."""
-
-    __slots__ = ("_data", "_system", "_words")
-
-    def __init__(self, system: System, words: SimpleNamespace, data: dict[str, Any]) -> None:
-        super().__init__()
-        self._system, self._words, self._data = system, words, data
-
-    def _make(self) -> bytes:
-        text, page = _engine.simulation_page(self._system._native, self._words)
-        _same(json.loads(text), self._data, "the simulation", "the profile of the machine")
-        return page.encode()
+def of_trace(path: str, said: str) -> Page:
+    """The page of a trace; ``said`` is its first sentence."""
+    return Page(lambda: _engine.trace_page(path, said).encode())
 
 
-class VerificationPage(Page):
-    """The page of a verified trace, which is read and verified again."""
-
-    __slots__ = ("_data", "_system", "_words")
-
-    def __init__(self, system: System, words: SimpleNamespace, data: dict[str, Any]) -> None:
-        super().__init__()
-        self._system, self._words, self._data = system, words, data
-
-    def _make(self) -> bytes:
-        text, page = _engine.verification_page(self._system._native, self._words)
-        _same(json.loads(text), self._data, "verifying", "the trace, or the profile of the machine,")
-        if page is None:
-            raise bad_argument("trace", "pages are made of horolog's own traces, not of perf.data and trace.dat")
-        return page.encode()
+# Functions of the module, which pickle, as results do.
+def _simulated(system: System, words: SimpleNamespace, data: dict[str, Any]) -> bytes:
+    text, page = _engine.simulation_page(system._native, words)
+    _same(json.loads(text), data, "the simulation", "the profile of the machine")
+    return page.encode()
 
 
-class TracePage(Page):
-    """The page of a trace."""
-
-    __slots__ = ("_path", "_said")
-
-    def __init__(self, path: str, said: str) -> None:
-        super().__init__()
-        self._path, self._said = path, said
-
-    def _make(self) -> bytes:
-        return _engine.trace_page(self._path, self._said).encode()
+def _verified(system: System, words: SimpleNamespace, data: dict[str, Any]) -> bytes:
+    text, page = _engine.verification_page(system._native, words)
+    _same(json.loads(text), data, "verifying", "the trace, or the profile of the machine,")
+    if page is None:
+        raise bad_argument("trace", "pages are made of horolog's own traces, not of perf.data and trace.dat")
+    return page.encode()
 
 
 def write(path: object, page: bytes) -> Path:

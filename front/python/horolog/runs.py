@@ -16,10 +16,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from . import _checks, _engine
+from . import _checks, _engine, pages
 from .checked import LoopResult, RunOutcome, Verification, loop_of, run_of, verification_of
 from .errors import HorologError, NotAllowed, Told, Undecided, bad_argument, from_told
-from .pages import VerificationPage
 from .systems import Duration, System, load
 
 _COMMAND = "HOROLOG_COMMAND"
@@ -63,7 +62,7 @@ def verify(
     )
     checked = _system(system)
     data = json.loads(_engine.verify(checked._native, words))
-    return verification_of(data, VerificationPage(checked, words, data))
+    return verification_of(data, pages.of_verification(checked, words, data))
 
 
 def run(
@@ -97,7 +96,7 @@ def run(
         data = json.loads(text)
         closing = data["closing"]
         said = f"{closing['word']}: {closing['text']}"
-        page = _engine.trace_page(file, said).encode() if "tasks" in data else b""
+        page = pages.of_trace(file, said).read() if "tasks" in data else b""
         return run_of(data, page, log)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _checks, _engine
 from .errors import bad_argument
-from .pages import SimulationPage
+from .pages import of_simulation
 from .results import Analysis, Outcome, analysis_of, outcome_of
 
 Duration = str | timedelta
@@ -146,9 +146,10 @@ class System:
             seed=_checks.whole("seed", seed),
             machine=_checks.machine(machine),
             trace=None if trace is None else _checks.path("trace", trace),
+            file=self._path,
         )
         data = json.loads(_engine.simulate(self._native, words))
-        return outcome_of(data, SimulationPage(self, words, data))
+        return outcome_of(data, of_simulation(self, words, data))
 
     def __reduce__(self) -> tuple[Any, tuple[str, str, tuple[str, ...], str | None]]:
         return (_restored, (self._text, self._file, self._overrides, self._path))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import _checks, _engine
-from .pages import TracePage, framed, write
+from .pages import Page, framed, of_trace, write
 
 KINDS: tuple[str, ...] = tuple(_engine.KINDS)
 """Kinds of records: ``KINDS[code]`` is the kind of a code in the column ``kind`` (docs/trace-format.md says what each means)."""
@@ -199,8 +199,8 @@ class Trace:
         cells = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in rows)
         return f"<table><tbody>{cells}</tbody></table>" + framed(self.path, self._page())
 
-    def _page(self) -> TracePage:
-        return TracePage(self.path, f"A trace made by {self.backend}; records: {self._counted()}.")
+    def _page(self) -> Page:
+        return of_trace(self.path, f"A trace made by {self.backend}; records: {self._counted()}.")
 
     def _counted(self) -> str:
         if self.count is None:

@@ -5,8 +5,8 @@ use crate::interruptible;
 use horolog_analysis::{derived_priorities, resolve};
 use horolog_closed_loop::verdict::{Asked, Closing, Ended, Evidence, Question};
 use horolog_closed_loop::{
-    AnalysisDocument, Closed, CostRequest, CostSource, MachineChoice, PageOf, closing_of_proof, page_of,
-    prove, simulated_run, simulated_with_timeline, with_costs,
+    AnalysisDocument, Closed, CostRequest, CostSource, MachineChoice, PageOf, closing_of_proof, keep_input,
+    page_of, prove, simulated_run, simulated_with_timeline, with_costs,
 };
 use horolog_model::{System, file};
 use horolog_sim::{DelayChoice, ExecutionChoice, Horizon, PathChoice, SimOptions};
@@ -112,6 +112,8 @@ struct Words {
     seed: u64,
     machine: Option<String>,
     trace: Option<PathBuf>,
+    /// The file that the system was read from.
+    file: Option<PathBuf>,
 }
 
 #[pyfunction]
@@ -123,6 +125,9 @@ fn simulate(py: Python<'_>, system: &NativeSystem, words: Words) -> PyResult<Str
 }
 
 fn simulation(system: &System, options: &SimOptions, words: &Words) -> Result<String, Fault> {
+    if let (Some(file), Some(trace)) = (&words.file, &words.trace) {
+        keep_input(file, trace)?;
+    }
     let (system, _) = prepared(system, words)?;
     let outcome = simulated_run(&system, options, words.trace.as_deref())?;
     json(&Closed { result: &outcome, closing: &closing(&system, &outcome), attempts: &[] })

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from datetime import timedelta
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -27,6 +28,15 @@ ROBOT = {
 def robot(**changes: object) -> h.System:
     camera = ROBOT["task"][1] | changes
     return h.System(**(ROBOT | {"task": [ROBOT["task"][0], camera]}))
+
+
+def test_an_output_that_is_the_system_file_leaves_it_as_it_was(tmp_path: Path) -> None:
+    file = tmp_path / "system.toml"
+    file.write_text(robot().text)
+    before = file.read_bytes()
+    with pytest.raises(h.BadInput, match="is what is read"):
+        h.load(file).simulate(horizon="100 ms", trace=file)
+    assert file.read_bytes() == before
 
 
 def test_a_system_of_objects_is_the_one_of_its_text() -> None:

@@ -558,11 +558,27 @@ fn see_output(evidence: &Evidence<'_>, task: &str, how: &str) -> Option<String> 
     Some(format!("the program {how}: look at what it printed, or start it by itself: `{}`", words.join(" ")))
 }
 
+/// What helps a program whose periodic work is not in its first thread; no other try does.
+const ELSEWHERE: &str = "the waits of a program's first thread alone end jobs, and here another thread waited: let the first thread do the work, give it as a \
+     function (`body = { library = …, symbol = … }`), or record the program with perf and `horolog verify --map`";
+
+/// Whether the run has found that of the task's program.
+fn is_elsewhere(evidence: &Evidence<'_>, task: &str) -> bool {
+    let notes = evidence.outcome.map(|outcome| outcome.notes.as_slice()).unwrap_or_default();
+    let beginning = format!("task {task}: the first thread of its program");
+    notes.iter().any(|note| {
+        note.starts_with(&beginning) && note.contains("likely the periodic work is in that thread")
+    })
+}
+
 fn too_few(evidence: &Evidence<'_>, asked: &Asked, short: &super::answers::Uncovered, all: usize) -> Said {
     let others = if all > 1 { format!("; {} more", tasks(all as u64 - 1)) } else { String::new() };
+    let is_elsewhere = is_elsewhere(evidence, &short.task);
     if short.released == 0 {
         let text = format!("no job of {} is on record{others}", short.task);
-        return Said::new(text, "run it for longer, or see why the task does not start".to_owned());
+        let help =
+            if is_elsewhere { ELSEWHERE } else { "run it for longer, or see why the task does not start" };
+        return Said::new(text, help.to_owned());
     }
     let wanted = if asked.strict { 1000 } else { asked.coverage_permille.min(1000) };
     let wanted = match wanted % 10 {
@@ -577,18 +593,9 @@ fn too_few(evidence: &Evidence<'_>, asked: &Asked, short: &super::answers::Uncov
         short.task, short.judged, short.released
     );
     let is_hidden = short.reason.as_ref().is_some_and(|(reason, _)| reason == "hidden switch");
-    // What the executive has found out of the task's program; no other try will change it.
-    let notes = evidence.outcome.map(|outcome| outcome.notes.as_slice()).unwrap_or_default();
-    let beginning = format!("task {}: the first thread of its program", short.task);
-    let is_elsewhere = notes.iter().any(|note| {
-        note.starts_with(&beginning) && note.contains("likely the periodic work is in that thread")
-    });
     let help = match is_simulation(evidence) {
         true => "simulate it for longer",
-        false if is_elsewhere => {
-            "the waits of a program's first thread alone end jobs, and here another thread waited: let the first thread do the work, give it as a \
-             function (`body = { library = …, symbol = … }`), or record the program with perf and `horolog verify --map`"
-        }
+        false if is_elsewhere => ELSEWHERE,
         false if is_hidden => {
             "give tasks that are released together different offsets: this kernel hides switches between them at times; or run it again \
              (`horolog loop --retries 3`)"
