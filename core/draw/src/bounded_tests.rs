@@ -172,6 +172,29 @@ fn bounds_are_kept_and_sums_are_exact() {
     }
 }
 
+/// What is left for a share may be less than a grain of 1 would be.
+#[test]
+fn bounds_that_are_hardly_apart_end() {
+    for (tasks, sum, low, high) in [
+        (4, 2.000_000_000_000_000_5e-17, 0.0, 1e-17),
+        (5, 1.25 + 2.5e-14, 0.25, 0.25 + 1e-14),
+        (5, 1.25 + 4e-14, 0.25, 0.25 + 1e-14),
+        (20, 2.0 + 15e-7, 0.1, 0.1 + 1e-7),
+        (3, 0.3, 0.0, 0.1 + 1e-12),
+    ] {
+        let vectors =
+            Vectors::bounded(Method::ConvolutionalFixedSum, sum, &vec![low; tasks], &vec![high; tasks]);
+        let all = drawn_by(vectors.expect("good"), 100, 2);
+        for at in 0..100 {
+            let found: f64 = all.iter().map(|share| share[at]).sum();
+            assert!((found - sum).abs() <= tasks as f64 * f64::EPSILON * sum, "{found} for {sum}");
+        }
+        let first = &all[0];
+        assert!(first.iter().all(|share| (low..=high).contains(share)));
+        assert!(first.iter().any(|share| share != &first[0]), "{tasks} tasks: always the same share");
+    }
+}
+
 #[test]
 fn ends_of_the_bounds_have_one_vector() {
     for method in [Method::ConvolutionalFixedSum, Method::DirichletRescale] {

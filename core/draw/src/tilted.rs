@@ -25,6 +25,9 @@ const MEAN_ERROR: f64 = 1e-3;
 /// Steps of Newton's method; with fewer digits of θ there are more attempts, and no other vectors.
 const MOST_STEPS: usize = 30;
 
+/// A power of two: with less left below upper bounds, grains are of what is left.
+const LEAST_MIRRORED: f64 = 1.0 / (1 << 20) as f64;
+
 /// What is prepared for one sum and its bounds.
 #[derive(Clone, Debug)]
 pub(crate) struct Tilted {
@@ -173,9 +176,10 @@ fn tilt(widths: &[f64]) -> f64 {
 }
 
 /// A power of two, 44 binary digits below what is drawn: every share and every sum of shares is a whole multiple of the last digit of the sum.
+/// Shares that are less than [`LEAST_MIRRORED`] from their bounds would have hardly a grain, so sums are as exact there as bounds are.
 fn grain(rest: f64, is_mirrored: bool) -> f64 {
     const EXPONENT: u64 = 0x7ff0_0000_0000_0000;
-    let least = if is_mirrored { 1.0 } else { f64::MIN_POSITIVE };
+    let least = if is_mirrored && rest >= LEAST_MIRRORED { 1.0 } else { f64::MIN_POSITIVE };
     f64::from_bits(rest.max(least).to_bits() & EXPONENT) / (1_u64 << 44) as f64
 }
 
@@ -292,6 +296,8 @@ mod tests {
         assert_eq!(grain(19.3, false), 2.0_f64.powi(-40));
         assert_eq!(grain(0.01, true), 2.0_f64.powi(-44));
         assert_eq!(grain(5.0, true), 2.0_f64.powi(-42));
+        assert_eq!(grain(LEAST_MIRRORED, true), 2.0_f64.powi(-44));
+        assert_eq!(grain(LEAST_MIRRORED / 2.0, true), 2.0_f64.powi(-65));
         assert_eq!(grain(0.0, false), f64::MIN_POSITIVE / (1_u64 << 44) as f64);
     }
 }

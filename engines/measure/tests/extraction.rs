@@ -432,6 +432,54 @@ fn ordinary_threads_and_idle_ones_are_no_tasks() {
     }
 }
 
+/// The file has fixed priorities; what the kernel serves otherwise is named, and nothing is proved of it.
+#[test]
+fn what_the_kernel_does_not_serve_by_fixed_priorities_is_told() {
+    let threads: Vec<Thread> = [(10, 0), (11, 5)]
+        .map(|(tid, later)| {
+            let job = |k: u64| {
+                let at = (1 + later + 10 * k) * MS;
+                job(Some(at), 0, at, MS, WaitKind::SleepUntil)
+            };
+            Thread { tid, jobs: (0..30).map(job).collect() }
+        })
+        .into();
+    let events = record(&threads);
+    let told = |classes: [Class; 2]| {
+        let mut observer = Observer::default();
+        threads.iter().for_each(|thread| observer.watch(thread.tid));
+        events.iter().for_each(|event| observer.take(*event));
+        let describe = |tid: u32| Description {
+            tid,
+            comm: format!("t{tid}"),
+            class: classes[tid as usize - 10],
+            class_changed: false,
+            allowed: None,
+            process: None,
+            files: BTreeMap::new(),
+        };
+        let options = Options { resolution_ns: 1, all: true, ..Options::default() };
+        let seen = Observation::default();
+        propose("told", &observer, &describe, &|_| String::new(), seen, &options).unmodelled()
+    };
+    let (fifo, slices) = (|priority| Class::Fifo { priority }, |priority| Class::RoundRobin { priority });
+    let normal = Class::Normal { nice: 0 };
+    for classes in [[fifo(5), fifo(5)], [fifo(5), slices(6)], [slices(5), slices(6)]] {
+        assert!(told(classes).is_empty(), "{classes:?}: {:?}", told(classes));
+    }
+    for (classes, begin) in [
+        ([fifo(5), normal], "`t11`: ordinary threads"),
+        ([normal, normal], "`t10`, `t11`: ordinary threads"),
+        ([slices(5), slices(5)], "`t10`, `t11`: SCHED_RR with equals"),
+        ([slices(5), fifo(5)], "`t10`: SCHED_RR with equals"),
+        ([fifo(5), Class::Unknown], "`t11`: the record does not tell the priority"),
+        ([Class::Unknown, Class::Unknown], "the record tells no priorities"),
+    ] {
+        let told = told(classes);
+        assert!(told.len() == 1 && told[0].starts_with(begin), "{classes:?}: {told:?}");
+    }
+}
+
 #[test]
 fn locks_give_critical_sections() {
     let jobs =

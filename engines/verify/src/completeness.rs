@@ -374,6 +374,7 @@ mod tests {
             clock_error_ns: None,
             events: Vec::new(),
             threads: Vec::new(),
+            priorities: Default::default(),
             index: Vec::new(),
         }
     }

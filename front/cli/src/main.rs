@@ -51,9 +51,10 @@ fn main() -> ExitCode {
         Err(status) => return status,
     };
     progress::set_quiet(arguments.quiet);
-    if let Err(failure) = early.formats.begin() {
-        // Programs get it in their form, too.
-        let _ = results::tell_failure(&early.formats, &failure).and_then(|()| output::finish());
+    if let Err(failure) = early.formats.begin(&words) {
+        // Programs get it in their form, too, but not in a file that is read.
+        let formats = early.formats.that_lose_nothing(&words);
+        let _ = results::tell_failure(&formats, &failure).and_then(|()| output::finish());
         return failure.report();
     }
     guard_program(GuardianOptions::default());
@@ -87,8 +88,9 @@ fn parse(words: &[OsString], early: &Early) -> Result<Arguments, ExitCode> {
         let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         if !is_help {
             let failure = Failure::usage(error.render());
-            if early.formats.has_programs() {
-                let _ = results::tell_failure(&early.formats, &failure).and_then(|()| output::finish());
+            let formats = early.formats.that_lose_nothing(words);
+            if formats.has_programs() {
+                let _ = results::tell_failure(&formats, &failure).and_then(|()| output::finish());
             }
             if early.errors == ErrorForm::Json {
                 return failure.report();

@@ -25,7 +25,34 @@ fn an_output_that_is_the_input_leaves_it_as_it_was() {
     let trace = trace(&place);
     let link = inside(&place, "link.pftrace");
     std::os::unix::fs::symlink(&trace, &link).unwrap();
-    let calls: [(&str, &[&str]); 7] = [
+    let counterexample = inside(&place, "pattern.json");
+    fs::write(&counterexample, "{}").unwrap();
+    let in_folder = inside(&place, "report.html");
+    fs::copy(&system, &in_folder).unwrap();
+    let hard_link = inside(&place, "hard.toml");
+    fs::hard_link(&system, &hard_link).unwrap();
+    let told = |file: &str| format!("json={file}");
+    let (told_in_system, told_in_link, told_in_trace) = (told(&system), told(&hard_link), told(&trace));
+    let joined = format!("--format={told_in_system}");
+    let (replay, told_in_pattern) = (format!("--replay={counterexample}"), told(&counterexample));
+    let other = format!("junit={}", inside(&place, "other.xml"));
+    let calls: [(&str, &[&str]); 23] = [
+        (&system, &["check", &system, "--format", &told_in_system]),
+        (&system, &["analyze", "--format", &other, &joined, &system]),
+        (&system, &["simulate", &system, "--format", &told_in_link]),
+        (&system, &["run", &system, "--for", "10ms", "--format", &told_in_system]),
+        (&system, &["loop", &system, "--for", "10ms", "--format", &told_in_system]),
+        (&system, &["sweep", &system, "--format", &told_in_system]),
+        (&trace, &["verify", &system, &trace, "--format", &told_in_trace]),
+        (&trace, &["trace", "diff", &trace, &system, "--format", &told_in_trace]),
+        (&counterexample, &["simulate", &system, &replay, "--format", &told_in_pattern]),
+        (&counterexample, &["simulate", &system, "--replay", &counterexample, "--trace", &counterexample]),
+        (&in_folder, &["loop", &in_folder, "--for", "10ms", "--out", place.path().to_str().unwrap()]),
+        (&system, &["analyze", "--partition", "first-fit", &system, "--output", &system]),
+        (&system, &["analyze", "--partition", "first-fit", &system, "--output", &hard_link]),
+        (&system, &["analyze", &system, "--counterexample", &hard_link]),
+        (&system, &["qos", "allocate", &system, "--curve", &hard_link]),
+        (&trace, &["qos", "allocate", &system, "--from", &trace, "--curve", &trace]),
         (&trace, &["trace", "convert", &trace, &trace, "--to", "perfetto"]),
         (&trace, &["trace", "convert", &trace, &link]),
         (&trace, &["measure", "extract", "--from", &trace, "-o", &trace]),
@@ -41,6 +68,11 @@ fn an_output_that_is_the_input_leaves_it_as_it_was() {
         assert!(found.err.contains("is what is read") && found.err.contains("another name"), "{found:?}");
         assert!(fs::read(input).unwrap() == before, "{words:?} has changed its input");
     }
+    // Nor by an error of usage.
+    let before = fs::read(&system).unwrap();
+    let found = done(["check", &system, "--nothing", "--format", &told_in_system, "--format", &other]);
+    assert!(found.status == Some(2) && fs::read(&system).unwrap() == before, "{found:?}");
+    assert!(fs::read_to_string(inside(&place, "other.xml")).unwrap().contains("--nothing"));
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(crate) fn acquired(lock: usize, class: impl FnOnce(usize) -> u64, site: usiz
         "lock/acquired",
         lock = lock as *const u8,
         class = {
-            wait_for_what_was_asked();
+            wait_for_the_lock();
             class(lock)
         },
         site = site as *const u8
@@ -26,7 +26,7 @@ pub(crate) fn acquired(lock: usize, class: impl FnOnce(usize) -> u64, site: usiz
 /// The processor reads its clock ahead of an exchange that has not ended: the lock would seem to be taken before another processor's
 /// thread gives it up.
 #[inline(always)]
-fn wait_for_what_was_asked() {
+fn wait_for_the_lock() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has it.
     unsafe {

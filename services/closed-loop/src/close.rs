@@ -4,7 +4,7 @@ use crate::report::{Parts, write_report};
 use crate::verdict::{Asked, Closing, Ended, Evidence, first_line};
 use crate::{
     CostRequest, CostSource, Guard, LoopError, MachineChoice, MeasuredRun, Proof, counterexample_beside,
-    measured_run, prove, simulated_run, verify_trace, with_costs,
+    keep_input, measured_run, prove, simulated_run, verify_trace, with_costs,
 };
 use horolog_analysis::{Analysis, Schedulable};
 use horolog_exec::{Limit, RunOptions};
@@ -166,6 +166,14 @@ const WRITTEN: [&str; 12] = [
     "report.html",
     "trace.counterexample.json",
 ];
+
+/// Refuses a folder in which the loop would write over what it is given.
+///
+/// # Errors
+/// The system file is, by its name or a link, one of those that a loop removes and writes.
+pub fn keep_system_file(system: &Path, out: &Path) -> Result<(), LoopError> {
+    WRITTEN.iter().try_for_each(|name| keep_input(system, &out.join(name)))
+}
 
 /// Removes what an earlier loop has left in the folder: no old result may lie beside a new one.
 fn clear(folder: &Path) -> Result<(), LoopError> {

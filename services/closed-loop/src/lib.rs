@@ -40,7 +40,7 @@ mod verified;
 mod whole_trace;
 
 #[cfg(feature = "run")]
-pub use close::{LoopDocument, LoopOptions, LoopResult, Stage, close, prepare};
+pub use close::{LoopDocument, LoopOptions, LoopResult, Stage, close, keep_system_file, prepare};
 pub use costs::{CostInUse, CostOrigin, CostRequest, CostSource, with_costs};
 pub use counterexample::counterexample_beside;
 pub use date::now;

@@ -15,12 +15,15 @@ use std::io::{BufReader, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Refuses to write where what is read lies: the file would be emptied first.
+/// Refuses to write where what is read lies: the file would be emptied first. A pipe or a terminal may be both.
 ///
 /// # Errors
 /// Both are one file, also by a link.
 pub fn keep_input(input: &Path, output: &Path) -> Result<(), LoopError> {
-    let place = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    let place = |path: &Path| {
+        let found = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+        Some((found.dev(), found.ino()))
+    };
     match (place(input), place(output)) {
         (Some(read), Some(written)) if read == written => Err(LoopError::bad_input(format_args!(
             "{} is what is read, so nothing is written there; give the output another name",

@@ -154,6 +154,12 @@ impl Kernel {
             |tid: u32, comm: &str, _: Option<u32>| output.kernel_thread(tracked.process(tid), tid, comm);
         records.convert(&wanted, &mut name, &mut converted);
         converted.into_iter().for_each(|record| output.kernel(record));
+        for event in &wanted {
+            let KernelEventKind::Switch { prev, next, .. } = event.kind else { continue };
+            for thread in [prev, next].into_iter().filter(|thread| tracked.process(thread.tid).is_some()) {
+                output.kernel_priority(thread.tid, thread.prio);
+            }
+        }
     }
 }
 

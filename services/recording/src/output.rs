@@ -116,6 +116,11 @@ impl<W: Write> Output<W> {
         }
     }
 
+    /// A switch shows a thread with this priority of the kernel.
+    pub(crate) fn kernel_priority(&mut self, tid: u32, priority: i32) {
+        self.writer.note_priority(tid, priority);
+    }
+
     fn thread(&mut self, pid: u32, tid: u32, comm: Option<&str>) -> u64 {
         let key = (pid, tid);
         if let Some((last, id)) = self.threads.last

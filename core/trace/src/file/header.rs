@@ -236,6 +236,10 @@ pub struct Footer {
     pub events: Vec<EventDefinition>,
     /// Every thread that was named.
     pub threads: Vec<Thread>,
+    /// Of threads by the kernel's number: how often they got or left a processor with which of the kernel's priorities (below 0:
+    /// `SCHED_DEADLINE`; 0 to 98: real-time, the highest first; from 100: ordinary). In recordings of programs with the kernel's record.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub priorities: BTreeMap<u32, BTreeMap<i32, u64>>,
     /// Places to seek to, in the order of the file; not every block has one.
     pub index: Vec<BlockPlace>,
 }

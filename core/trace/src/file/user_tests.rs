@@ -477,6 +477,38 @@ fn a_successor_names_what_its_records_refer_to() {
 }
 
 /// Takes nothing.
+/// Each file of a recording counts for itself, and only the first 16 priorities of a thread.
+#[test]
+fn the_foot_tells_priorities_of_threads() {
+    let header = Header::simulated(String::new(), Vec::new(), 0, Span::ZERO);
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let mut writer = Writer::new(&mut first, &header).unwrap();
+    let empty = writer.bytes_of_foot();
+    for (tid, priority) in [(7, 120), (7, 29), (7, 29), (8, -1)] {
+        writer.note_priority(tid, priority);
+    }
+    for priority in 0..20 {
+        writer.note_priority(9, priority);
+    }
+    writer.note_priority(9, 3);
+    let room = writer.bytes_of_foot() - empty;
+    let mut next = writer.successor(&mut second, &header).unwrap();
+    writer.finish(Instant::from_ns(1)).unwrap();
+    next.note_priority(7, 29);
+    next.finish(Instant::from_ns(2)).unwrap();
+    let read = |bytes: &[u8]| {
+        let mut reader = Reader::new(bytes).unwrap();
+        reader.by_ref().for_each(drop);
+        reader.footer().unwrap().priorities.clone()
+    };
+    let found = read(&first);
+    assert_eq!(found[&7], [(29, 2), (120, 1)].into());
+    assert_eq!(found[&8], [(-1, 1)].into());
+    assert_eq!(found[&9], (0..16).map(|priority| (priority, if priority == 3 { 2 } else { 1 })).collect());
+    assert!(room >= serde_json::to_string(&found).unwrap().len() as u64);
+    assert_eq!(read(&second), [(7, [(29, 1)].into())].into());
+}
+
 struct Disk;
 
 impl std::io::Write for Disk {

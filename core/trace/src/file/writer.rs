@@ -9,6 +9,7 @@ use super::varint;
 use crate::{Ending, EventDefinition, Kind, LossCause, Record, Sink, TraceError};
 use horolog_time::Instant;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,6 +20,8 @@ const BLOCK_PAYLOAD: usize = 64 * 1024;
 const MAX_COMM: usize = 255;
 /// The most places in the index; when full, every second one goes, so that memory does not grow with the run.
 const MAX_INDEX: usize = 4096;
+/// The most priorities of a thread that are counted.
+const MOST_PRIORITIES: usize = 16;
 
 /// Writes records into a file; a [`Sink`].
 ///
@@ -72,6 +75,8 @@ pub struct Writer<W: Write> {
     named: u64,
     /// Bytes that these names will take in the foot, at least nearly.
     named_in_foot: u64,
+    /// How often which thread had which priority.
+    priorities: BTreeMap<u32, BTreeMap<i32, u64>>,
     /// Records lost by cause; the last place is for causes of a newer version.
     causes: [u64; LossCause::ALL.len() + 1],
     clock_error_ns: Option<u64>,
@@ -127,6 +132,7 @@ impl<W: Write> Writer<W> {
             lengths: Vec::new(),
             named: 0,
             named_in_foot: 0,
+            priorities: BTreeMap::new(),
             causes: [0; LossCause::ALL.len() + 1],
             clock_error_ns: header.clock_error_ns,
             releases_end: None,
@@ -151,6 +157,22 @@ impl<W: Write> Writer<W> {
         let comm = cut(comm);
         if thread.comm != comm {
             comm.clone_into(&mut thread.comm);
+        }
+    }
+
+    /// Counts that a switch shows thread `tid` with this priority of the kernel; the foot says it. Of a thread with more
+    /// than 16 priorities the first 16 count.
+    pub fn note_priority(&mut self, tid: u32, priority: i32) {
+        let known = self.priorities.entry(tid).or_default();
+        let is_full = known.len() >= MOST_PRIORITIES;
+        match known.entry(priority) {
+            Entry::Occupied(mut count) => *count.get_mut() += 1,
+            Entry::Vacant(_) if is_full => {}
+            Entry::Vacant(first) => {
+                first.insert(1);
+                // Both numbers, and the thread's.
+                self.named_in_foot += 48;
+            }
         }
     }
 
@@ -362,6 +384,7 @@ impl<W: Write> Writer<W> {
             clock_error_ns: self.clock_error_ns,
             events,
             threads,
+            priorities: std::mem::take(&mut self.priorities),
             index: std::mem::take(&mut self.index),
         };
         if self.failed.is_none() {

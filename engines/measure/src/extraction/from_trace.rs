@@ -156,18 +156,23 @@ impl Names {
     /// Each thread with the priority that it had most often.
     fn described(&self) -> BTreeMap<u32, Description> {
         let describe = |(tid, (comm, priorities)): (&u32, &(String, BTreeMap<i32, u64>))| {
-            let usual = priorities.iter().max_by_key(|(prio, count)| (**count, std::cmp::Reverse(**prio)));
-            let class = match usual.map(|(prio, _)| *prio) {
-                None => Class::Unknown,
-                Some(..0) => Class::Deadline { runtime_ns: 0, deadline_ns: 0, period_ns: 0 },
-                Some(prio @ 0..=98) => Class::Fifo { priority: (99 - prio) as u8 },
-                Some(prio) => Class::Normal { nice: prio - 120 },
-            };
-            let class_changed = priorities.keys().filter(|prio| **prio < 100).count() > 1;
-            (*tid, Description { class, class_changed, ..unknown(*tid, comm) })
+            (*tid, with_priorities(unknown(*tid, comm), priorities))
         };
         self.threads.iter().map(describe).collect()
     }
+}
+
+/// A thread with the class of the priority that it had most often.
+fn with_priorities(thread: Description, priorities: &BTreeMap<i32, u64>) -> Description {
+    let usual = priorities.iter().max_by_key(|(prio, count)| (**count, std::cmp::Reverse(**prio)));
+    let class = match usual.map(|(prio, _)| *prio) {
+        None => Class::Unknown,
+        Some(..0) => Class::Deadline { runtime_ns: 0, deadline_ns: 0, period_ns: 0 },
+        Some(prio @ 0..=98) => Class::Fifo { priority: (99 - prio) as u8 },
+        Some(prio) => Class::Normal { nice: prio.saturating_sub(120) },
+    };
+    let class_changed = priorities.keys().filter(|prio| **prio < 100).count() > 1;
+    Description { class, class_changed, ..thread }
 }
 
 /// Proposes a system from a trace of horolog.
@@ -220,7 +225,13 @@ pub fn from_reader<R: Read + Seek>(
             let process = thread.process.map(|process| {
                 (process, name_of(process).map_or_else(String::new, |main| main.comm.clone()))
             });
-            known.insert(thread.tid, Description { process, ..unknown(thread.tid, &thread.comm) });
+            let description = Description { process, ..unknown(thread.tid, &thread.comm) };
+            let priorities = reader.footer().and_then(|foot| foot.priorities.get(&thread.tid));
+            let description = match priorities {
+                Some(priorities) => with_priorities(description, priorities),
+                None => description,
+            };
+            known.insert(thread.tid, description);
         }
         walk.observer.retain(|tid| known.contains_key(&tid));
         if traced {

@@ -204,6 +204,7 @@ impl Proposal {
                     .to_owned(),
             );
         }
+        found.extend(self.unlike_fixed_priorities());
         let has_locks = self.tasks.iter().any(|(task, _)| !task.locks.is_empty());
         for (task, _) in self.tasks.iter().filter(|_| !has_locks) {
             let sleeps = task.other_sleeps.iter().filter(|(kind, _)| kind.wait == WaitKind::Futex);
@@ -223,6 +224,35 @@ impl Proposal {
             found.push(format!("{} is shared by {}: {}", left_out.lock, users.join(", "), left_out.why));
         }
         found
+    }
+
+    /// Tasks whose threads the kernel does not serve as the file's fixed priorities say.
+    fn unlike_fixed_priorities(&self) -> Vec<String> {
+        if self.policy != "fixed-priority" || !self.priorities_known {
+            return Vec::new();
+        }
+        let names = |is_it: &dyn Fn(usize, Class) -> bool| {
+            let tasks = self.tasks.iter().enumerate();
+            let found = tasks.filter(|(place, (task, _))| is_it(*place, task.thread.class));
+            found.map(|(_, (task, _))| format!("`{}`", task.name)).collect::<Vec<_>>().join(", ")
+        };
+        let has_equal = |place: usize| {
+            let values = &self.tasks[place].1;
+            let mut others = self.tasks.iter().enumerate().filter(|(other, _)| *other != place);
+            others.any(|(_, (_, other))| (other.cpu, other.priority) == (values.cpu, values.priority))
+        };
+        let ordinary = names(&|_, class| matches!(class, Class::Normal { .. }));
+        let in_slices = names(&|place, class| matches!(class, Class::RoundRobin { .. }) && has_equal(place));
+        let unknown = names(&|_, class| class == Class::Unknown);
+        [
+            (ordinary, "ordinary threads, among which and beside all others of the machine the kernel shares time: give them real-time priorities, here and in the program"),
+            (in_slices, "SCHED_RR with equals, which take turns by time slices: use SCHED_FIFO in the program, or another priority for each"),
+            (unknown, "the record does not tell the priority: give it here"),
+        ]
+        .into_iter()
+        .filter(|(names, _)| !names.is_empty())
+        .map(|(names, why)| format!("{names}: {why}, and take this line out"))
+        .collect()
     }
 }
 

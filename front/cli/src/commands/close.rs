@@ -10,7 +10,9 @@ use crate::output::outln;
 use crate::results::{Judged, tell};
 use crate::{costs, input, output, progress};
 use horolog_closed_loop::verdict::{Closing, Question};
-use horolog_closed_loop::{Guard, LoopOptions, LoopResult, Stage, close, override_bounds, prepare};
+use horolog_closed_loop::{
+    Guard, LoopOptions, LoopResult, Stage, close, keep_system_file, override_bounds, prepare,
+};
 use horolog_exec::{Conflict, RunOptions};
 use horolog_sim::SimOptions;
 use horolog_time::Span;
@@ -20,6 +22,7 @@ use serde_json::json;
 const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
 
 pub(crate) fn run(words: &LoopArguments) -> Done {
+    keep_system_file(&words.file.file, &words.out).map_err(Failure::from)?;
     let (system, source) = input::system(&words.file)?;
     let duration = words.duration.unwrap_or(DEFAULT_DURATION);
     look_at_libraries(&system, &source)?;
