@@ -45,6 +45,11 @@ impl Hand {
         Ok(Hand { id, seed: plan.seed(id), prepared, arrays, plain, places, of_plain: Vec::new() })
     }
 
+    /// So many sets take hardly longer than one: plain tests decide four at a time.
+    pub(crate) fn at_once(&self) -> u64 {
+        if self.plain.is_empty() { 1 } else { 4 }
+    }
+
     /// Draws and tests `count` sets from number `first` on.
     pub(crate) fn chunk(&mut self, plan: &Plan, first: u64, count: u64) -> Result<Chunk, SweepError> {
         let (count, tests) = (count as usize, plan.tests.len());

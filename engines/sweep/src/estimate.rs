@@ -19,8 +19,6 @@ const TRIED_CELLS: usize = 400;
 const TRIED_FILES: usize = 40;
 /// As many sets are tried at a time as take this long, s: the clock would disturb shorter times.
 const LONG_ENOUGH: f64 = 200e-6;
-/// For so long sets of a cell are tried before the clock is looked at.
-const WARM_UP: Duration = Duration::from_millis(4);
 /// How many more are tried where they take less.
 const GROWTH: u64 = 4;
 /// No more sets are tried once the error is this part of the sum.
@@ -130,8 +128,8 @@ fn tried(plan: &Plan, missing: &[BlockId], end: Instant) -> Result<(Spread, File
         let blocks = of_cells[place];
         let sets: u64 = blocks.iter().map(|&id| plan.sets_of(id)).sum();
         let hand = Hand::new(plan, blocks[0])?;
-        let mut cell = TriedCell { id: blocks[0], hand, next: 0, lump: 1, sampled: Sampled::of(sets) };
-        cell.warm_up(plan, end)?;
+        let lump = hand.at_once();
+        let mut cell = TriedCell { id: blocks[0], hand, next: 0, lump, sampled: Sampled::of(sets) };
         let fold = cell.lump(plan, overhead, end)?;
         if files.made < TRIED_FILES as u64 {
             files.make(plan, cell.id, fold)?;
@@ -167,19 +165,6 @@ fn order(count: usize) -> impl Iterator<Item = usize> {
 }
 
 impl TriedCell {
-    /// Tries some sets without looking at the clock: the first ones take several times as long as those of a block, until the processor
-    /// has seen the code and the data.
-    fn warm_up(&mut self, plan: &Plan, end: Instant) -> Result<(), SweepError> {
-        let until = end.min(Instant::now() + WARM_UP);
-        for set in 0..plan.sets_of(self.id) {
-            self.hand.chunk(plan, set, 1)?;
-            if Instant::now() >= until {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// Tries the sets that come next, more of them at a time until they take long enough.
     fn lump(&mut self, plan: &Plan, overhead: f64, end: Instant) -> Result<Fold, SweepError> {
         let all = plan.sets_of(self.id);
