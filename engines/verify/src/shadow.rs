@@ -14,7 +14,7 @@ use crate::judge::{Candidate, Question};
 use crate::judged::Reason;
 use crate::processor::Occupant;
 use crate::report::Found;
-use crate::result::{Check, Class, Evidence, ProcessorVerification};
+use crate::result::{Check, Class, Evidence, MissedJob, ProcessorVerification};
 use crate::verifier::Verifier;
 use horolog_model::TaskId;
 use horolog_sched::{Cause, Withdrawn};
@@ -177,7 +177,28 @@ pub(crate) struct Compared {
     unseen_count: u64,
     /// They come too often for that.
     is_often: bool,
+    /// Releases whose timer interrupt came late: the longest ones.
+    late_timers: Vec<LateTimer>,
 }
+
+/// A timer interrupt that came late, and excuses the stretch up to it.
+#[derive(Clone, Copy, Debug)]
+struct LateTimer {
+    task: usize,
+    job: u64,
+    since: u64,
+    at: u64,
+    allowed: u64,
+}
+
+impl LateTimer {
+    fn length(&self) -> u64 {
+        self.at - self.since
+    }
+}
+
+/// So many late timers of a processor are kept.
+const MOST_LATE_TIMERS: usize = 1_024;
 
 /// So many stretches may be blamed on pauses that nobody saw before their share is looked at.
 const FEW_PAUSES: u64 = 64;
@@ -212,6 +233,18 @@ impl Compared {
         }
     }
 
+    /// Keeps a late timer, the shortest one no longer where there are too many.
+    fn keep(&mut self, late: LateTimer) {
+        if self.late_timers.len() < MOST_LATE_TIMERS {
+            return self.late_timers.push(late);
+        }
+        if let Some(shortest) = self.late_timers.iter_mut().min_by_key(|one| one.length())
+            && shortest.length() < late.length()
+        {
+            *shortest = late;
+        }
+    }
+
     pub(crate) fn count_wrong(&mut self) {
         self.divergences += 1;
     }
@@ -225,6 +258,8 @@ impl Compared {
 struct Causes {
     evidence: Vec<Evidence>,
     amount: u64,
+    /// How late the timer interrupt of the release was.
+    late: u64,
 }
 
 /// What a late response says of a divergence in its busy window.
@@ -409,6 +444,11 @@ impl Verifier {
         let causes = self.causes(candidate, stretch);
         if !self.model.simulated && excess <= causes.amount {
             self.compared[candidate.cpu].disturbed += 1;
+            if causes.late > allowed {
+                let (task, job, since) = (candidate.task, candidate.job, candidate.from);
+                let late = LateTimer { task, job, since, at: since + causes.late, allowed };
+                self.compared[candidate.cpu].keep(late);
+            }
             return;
         }
         let is_named = self.cpus[candidate.cpu].has_found(candidate.from, candidate.to);
@@ -506,6 +546,40 @@ impl Verifier {
         }
     }
 
+    /// A timer interrupt that came late is a finding where a job missed its deadline behind it: without one nothing would name the reason.
+    pub(crate) fn name_late_timers(&mut self, missed: &[MissedJob]) {
+        for (place, &cpu) in self.model.cpus.iter().enumerate() {
+            for late in std::mem::take(&mut self.compared[place].late_timers) {
+                let is_behind = |job: &&MissedJob| {
+                    job.cpu == cpu && job.from_ns.as_ns() < late.at && job.to_ns.as_ns() > late.since
+                };
+                if missed.iter().find(is_behind).is_none() {
+                    continue;
+                }
+                let (task, length) = (&self.model.tasks[late.task].name, Span::from_ns(late.length()));
+                let has_job = late.job != horolog_trace::NO_JOB;
+                let job = if has_job { format!(" job {}", late.job) } else { String::new() };
+                self.report.add(Found {
+                    class: Class::MachineDisturbed,
+                    check: Check::Divergence,
+                    time: late.since,
+                    during: Some((late.since, late.at)),
+                    cpu,
+                    task: Some(task.clone()),
+                    job: has_job.then_some(late.job),
+                    observed: Some(late.length()),
+                    allowed: Some(late.allowed),
+                    evidence: Vec::new(),
+                    subject: task.clone(),
+                    message: format!(
+                        "the timer interrupt that releases {task}{job} came {length} late on CPU {cpu}, {} are allowed",
+                        Span::from_ns(late.allowed)
+                    ),
+                });
+            }
+        }
+    }
+
     fn divergence_message(&self, candidate: Candidate, stretch: Stretch, length: u64) -> String {
         let job = |task: usize, number: Option<u64>| {
             let number = number.map_or_else(String::new, |number| format!(" job {number}"));
@@ -534,7 +608,7 @@ impl Verifier {
         let (from, to) = (candidate.from, candidate.to);
         let processor = &self.cpus[candidate.cpu];
         if self.model.simulated {
-            return Causes { evidence: Vec::new(), amount: 0 };
+            return Causes { evidence: Vec::new(), amount: 0, late: 0 };
         }
         let withdrawn = stretch.withdrawn;
         // A thread that has no job does horolog's own work: it ends one job or gets ready for the next.
@@ -555,6 +629,7 @@ impl Verifier {
         ];
         let evidence = amounts.iter().filter(|(_, amount)| *amount > 0);
         Causes {
+            late,
             amount: amounts.iter().fold(0, |sum, (_, amount)| sum.saturating_add(*amount)),
             evidence: evidence
                 .map(|(what, amount)| Evidence {

@@ -557,6 +557,8 @@ impl Verifier {
         self.notes(&mut notes, damage.as_ref());
         self.excuse_unseen_pauses(&mut notes);
         self.excuse_unseen_stretches(&mut notes);
+        let missed_jobs = self.missed_jobs();
+        self.name_late_timers(&missed_jobs);
         // What a trace does not show may have been anything; so may be what is seen behind a hole.
         let has_hole = damage.as_ref().is_some_and(|damage| damage.is_hole);
         if has_hole {
@@ -576,7 +578,7 @@ impl Verifier {
             (0, 0, 1..) => Verdict::MachineDisturbed,
             (0, 0, 0) => Verdict::Holds,
         };
-        let (servers, missed_jobs) = (self.server_results(), self.missed_jobs());
+        let servers = self.server_results();
         let hidden = self.cpus.iter().map(|cpu| (cpu.hidden.count, cpu.hidden.total));
         let compared = self.compared.iter().zip(&self.model.cpus).zip(hidden);
         let processors = compared

@@ -4,7 +4,7 @@ use horolog_model::{Arrival, CpuId, Cpus, Draft, Preemption, Priority, System, T
 use horolog_time::{Instant, Span};
 use horolog_trace::file::{Header, Thread};
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Record, Sink};
-use horolog_verify::{Options, Verification, Verifier};
+use horolog_verify::{Check, Class, Options, Verification, Verifier};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -49,12 +49,15 @@ fn kernel(time: u64, kind: Kind, value: u64, extra: u64) -> Record {
 }
 
 fn verified(records: &[Record]) -> Verification {
-    let system = two();
+    verified_of(&two(), records)
+}
+
+fn verified_of(system: &System, records: &[Record]) -> Verification {
     let names = system.tasks().iter().map(|task| task.name.clone()).collect();
     let mut header = Header::simulated(String::new(), names, 0, Span::ZERO);
     header.backend = "linux".to_owned();
     header.clock = "CLOCK_MONOTONIC".to_owned();
-    let mut verifier = Verifier::new(&system, &[], &header, &Options::default()).expect("it is known");
+    let mut verifier = Verifier::new(system, &[], &header, &Options::default()).expect("it is known");
     let thread = |tid: u32, comm: &str, task| Thread {
         id: tid.into(),
         tid,
@@ -69,6 +72,35 @@ fn verified(records: &[Record]) -> Verification {
     ]);
     records.iter().for_each(|record| verifier.record(*record));
     verifier.finish(0, None, Vec::new())
+}
+
+/// The agent serves tasks that cannot be preempted: the record of a release has the instant at which the job was ready, and the timer
+/// interrupt by which the agent notices it comes when it comes.
+#[test]
+fn a_late_timer_interrupt_is_a_finding_where_a_job_missed_behind_it() {
+    const LOCAL_TIMER: u64 = 1;
+    let mut draft = two().to_draft();
+    draft.tasks.iter_mut().for_each(|task| task.preemption = Preemption::NonPreemptive);
+    let system = System::new(draft).expect("a right system");
+    let found = |timer: u64, end: u64| {
+        let records = [
+            kernel(0, Kind::KernelSwitch, 0, 0),
+            at(MS, Kind::Release, 0, 0, MS),
+            kernel(timer, Kind::InterruptEntry, 236, LOCAL_TIMER),
+            kernel(timer + US, Kind::InterruptExit, 236, LOCAL_TIMER),
+            kernel(timer + 2 * US, Kind::KernelSwitch, 0, 1),
+            at(timer + 3 * US, Kind::Start, 0, 0, 0),
+            at(end, Kind::Completion, 0, 0, end - timer - 3 * US),
+            kernel(end, Kind::KernelSwitch, 1, 0),
+        ];
+        let found = verified_of(&system, &records);
+        let findings = found.findings.iter().filter(|finding| finding.check == Check::Divergence);
+        findings.map(|finding| (finding.class, finding.message.clone())).collect::<Vec<_>>()
+    };
+    let late = "the timer interrupt that releases high job 0 came 8.5 ms late on CPU 0, 80 us are allowed";
+    let at_timer = 9 * MS + 500 * US;
+    assert_eq!(found(at_timer, 11 * MS + 1), [(Class::MachineDisturbed, late.to_owned())]);
+    assert_eq!(found(at_timer, 11 * MS), [], "in time");
 }
 
 /// Of both tasks: releases that were noticed, and late ones.

@@ -43,7 +43,12 @@ fn of_task(found: &Verification, jobs: &[&MissedJob]) -> Option<Named> {
     let blamed = late(Class::MachineDisturbed);
     let is_machines = blamed.is_some();
     let seen = jobs.iter().filter_map(|job| Some((*job, worst_disturbance(found, job)?)));
-    let text = match (seen.max_by_key(|(_, finding)| excess(finding)), blamed) {
+    let seen = seen.max_by_key(|(_, finding)| excess(finding));
+    // What took most in all is named, also where it came in parts of which none is the longest.
+    let in_all =
+        |(_, late): &(&MissedJob, &Finding)| late.evidence.iter().map(|one| one.amount_ns.as_ns()).max();
+    let is_greater = blamed.as_ref().and_then(in_all) > seen.map(|(_, finding)| excess(finding));
+    let text = match (seen.filter(|_| !is_greater), blamed) {
         (Some((job, finding)), _) => {
             let own = format!("{} job {}", job.task, job.job);
             let place = match finding.message.contains(&own) {
@@ -94,8 +99,12 @@ fn worst_disturbance<'a>(found: &'a Verification, job: &MissedJob) -> Option<&'a
         is_about(finding, job) || (finding.from_ns < job.to_ns && finding.to_ns > job.from_ns)
     };
     let here = found.findings.iter().filter(|finding| finding.class == Class::MachineDisturbed);
-    let here = here.filter(|finding| finding.cpu == job.cpu && is_of_machine(finding.check));
-    here.filter(meets).max_by_key(|finding| excess(finding))
+    let here = here.filter(|finding| finding.cpu == job.cpu).filter(meets);
+    let worst = |of_this: &dyn Fn(Check) -> bool| {
+        here.clone().filter(|finding| of_this(finding.check)).max_by_key(|finding| excess(finding))
+    };
+    // A late release says less than what made it late.
+    worst(&is_of_machine).or_else(|| worst(&|check| check == Check::Release))
 }
 
 fn excess(finding: &Finding) -> u64 {
