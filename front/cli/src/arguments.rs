@@ -448,7 +448,7 @@ pub(crate) struct VerifyArguments {
     pub(crate) file: FileArguments,
     #[command(flatten)]
     pub(crate) machine: MachineArguments,
-    /// The trace: horolog's own, perf.data or trace.dat; `-`: standard input.
+    /// The trace: of a run or a simulation, a recording with `--kernel`, perf.data or trace.dat; `-`: standard input.
     pub(crate) trace: PathBuf,
     /// For a foreign trace: which thread is which task (`control=my-thread` or `control=4711`); may be given again.
     #[arg(long = "map", value_name = "TASK=THREAD")]

@@ -235,6 +235,7 @@ static void burn(long ns) {
 }
 static void *loop(void *argument) {
     struct of *of = argument;
+    pthread_setname_np(pthread_self(), of->priority == 60 ? "fast" : "slow");
     struct timespec next;
     clock_gettime(CLOCK_MONOTONIC, &next);
     for (int k = 0; k < 50; k++) {
@@ -273,25 +274,30 @@ int main(int argc, char **argv) {
 }
 "#;
 
-#[test]
-fn a_mutex_that_two_threads_share_becomes_a_resource() {
-    let Some(_alone) = real_time() else { return };
-    let place = tempfile::tempdir().expect("a folder");
+/// The program, built.
+fn shares(place: &tempfile::TempDir) -> Option<String> {
     let (source, program) = (place.path().join("shares.c"), place.path().join("shares"));
     std::fs::write(&source, SHARES).expect("written");
     let Ok(built) = Command::new("cc").args(["-O2", "-pthread", "-o"]).arg(&program).arg(&source).status()
     else {
         println!("SKIPPED: no C compiler");
-        return;
+        return None;
     };
     assert!(built.success());
-    let program = program.to_str().expect("UTF-8");
+    Some(program.to_str().expect("UTF-8").to_owned())
+}
+
+#[test]
+fn a_mutex_that_two_threads_share_becomes_a_resource() {
+    let Some(_alone) = real_time() else { return };
+    let place = tempfile::tempdir().expect("a folder");
+    let Some(program) = shares(&place) else { return };
     for (argument, protocol, said) in
         [("inherit", "inheritance", "fp-inheritance"), ("plain", "none", "unknown")]
     {
         let trace = place.path().join(argument).display().to_string();
         let recorded =
-            done(["trace", "record", "--locks", "--kernel", "-o", &trace, "--", program, argument]);
+            done(["trace", "record", "--locks", "--kernel", "-o", &trace, "--", &program, argument]);
         recorded.no_panic();
         if recorded.status == Some(3) {
             println!("SKIPPED: {}", recorded.err);
@@ -324,4 +330,43 @@ fn a_mutex_that_two_threads_share_becomes_a_resource() {
             assert!(line.is_some_and(|line| line.contains(said)), "{task} {said}: {analysed:?}");
         }
     }
+}
+
+/// The file that was made of one recording is held against another one, whose threads have the tasks' names.
+#[test]
+fn a_recording_is_verified_against_the_file_made_of_another() {
+    let Some(_alone) = real_time() else { return };
+    let place = tempfile::tempdir().expect("a folder");
+    let Some(program) = shares(&place) else { return };
+    let record = |name: &str, how: &[&str]| {
+        let trace = place.path().join(name).display().to_string();
+        let words = [&["trace", "record", "-o", &trace], how, &["--", &program, "inherit"]].concat();
+        let recorded = done(words);
+        assert!(matches!(recorded.no_panic().status, Some(0 | 3)), "{recorded:?}");
+        (recorded.status == Some(0)).then_some(trace)
+    };
+    let both = (record("one.hrt", &["--locks", "--kernel"]), record("other.hrt", &["--locks", "--kernel"]));
+    let (Some(one), Some(other)) = both else {
+        println!("SKIPPED: this machine does not let the kernel be recorded");
+        return;
+    };
+    let file = place.path().join("system.toml").display().to_string();
+    let extracted = done(["measure", "extract", "--from", &one, "--margin", "100%", "-o", &file]);
+    if extracted.no_panic().status == Some(1) {
+        println!("SKIPPED: this kernel hides switches: {}", extracted.err);
+        return;
+    }
+    let found = done(["verify", &file, &other, "--machine", "none", "--format", "json"]);
+    assert!(matches!(found.no_panic().status, Some(0 | 1 | 4)), "{found:?}");
+    let found = found.json();
+    assert_eq!(found["backend"], "foreign", "{found}");
+    for task in found["tasks"].as_array().expect("a list") {
+        // Of 50 jobs the first is the thread's start, and the last its end.
+        assert!(task["jobs"].as_u64().is_some_and(|jobs| (40..=52).contains(&jobs)), "{task}");
+    }
+    // Without the kernel's record nothing tells of jobs.
+    let events = record("events.hrt", &["--locks"]).expect("it was recorded before");
+    let refused = done(["verify", &file, &events, "--machine", "none"]);
+    assert_eq!(refused.status, Some(2), "{refused:?}");
+    assert!(refused.err.contains("has no switches of the kernel") && refused.err.contains("--kernel"));
 }

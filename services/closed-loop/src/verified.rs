@@ -6,7 +6,7 @@ use crate::{LoopError, Proof, misfit};
 use horolog_model::{System, TaskId};
 use horolog_time::Span;
 use horolog_trace::file::{Header, Reader};
-use horolog_trace::foreign::{Mapping, import};
+use horolog_trace::foreign::{Mapping, import, is_recording};
 use horolog_verify::{Bound, Options, Verification, verify};
 use std::fs::File;
 use std::io::Read;
@@ -87,7 +87,7 @@ pub fn verify_trace(
     Ok(found)
 }
 
-/// Whether the file at `path` is one of horolog's own traces.
+/// Whether the file at `path` is a trace of one of horolog's runs or simulations; else it is a recording of programs that it did not run.
 ///
 /// # Errors
 /// Where it cannot be read.
@@ -99,7 +99,9 @@ pub fn is_own_trace(path: &Path) -> Result<bool, LoopError> {
     });
     let count =
         read.map_err(|error| LoopError::bad_input(format_args!("cannot read {}: {error}", path.display())))?;
-    Ok(!(magic[..count].starts_with(b"PERFILE2") || magic[..count].starts_with(b"\x17\x08\x44")))
+    let is_foreign = magic[..count].starts_with(b"PERFILE2") || magic[..count].starts_with(b"\x17\x08\x44");
+    // One that cannot be read is for the reader to refuse.
+    Ok(!is_foreign && !Reader::open(path).is_ok_and(|reader| is_recording(&reader)))
 }
 
 /// Whether the trace at `path`, one of horolog's own, is a simulation's.

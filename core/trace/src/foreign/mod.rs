@@ -1,4 +1,4 @@
-//! Traces of applications that horolog did not run: perf.data and trace.dat.
+//! Traces of applications that horolog did not run: perf.data, trace.dat, and horolog's own recordings of programs.
 //!
 //! The kernel's switches and wake-ups are read from the file (own parsers: no perf or trace-cmd is needed) and a
 //! [`Mapping`] says which thread is which task. From them jobs are derived: a wake-up releases one, the first
@@ -17,11 +17,13 @@ mod formats;
 mod jobs;
 mod mapping;
 mod perf_data;
+mod recording;
 mod trace_dat;
 
 pub use mapping::{Mapping, Selector};
+pub use recording::is_recording;
 
-use crate::file::{Footer, Header, Thread, Writer};
+use crate::file::{Footer, Header, Reader, Thread, Writer};
 use crate::{Record, Sink, TraceError};
 use horolog_time::{Instant, Span};
 use std::io::Write;
@@ -132,7 +134,14 @@ fn source(bytes: &[u8]) -> Result<Source, TraceError> {
     } else if bytes.starts_with(trace_dat::MAGIC) {
         trace_dat::read(bytes)?
     } else {
-        return Err(TraceError::not_a_trace("neither perf.data nor trace.dat: it begins as neither"));
+        match Reader::new(bytes) {
+            Ok(mut reader) if is_recording(&reader) => recording::read(&mut reader)?,
+            _ => {
+                return Err(TraceError::not_a_trace(
+                    "neither perf.data nor trace.dat, nor a recording of horolog: it begins as none of these",
+                ));
+            }
+        }
     };
     // Each processor has its own buffer; a stable sort merges them.
     source.events.sort_by_key(|event| event.time);
@@ -178,7 +187,7 @@ impl Foreign {
     }
 }
 
-/// Imports a perf.data or trace.dat file.
+/// Imports a perf.data or trace.dat file, or a recording of horolog.
 ///
 /// # Errors
 /// Where the file cannot be read, is neither, lacks `sched_switch`, or no thread in it is mapped to a task.
@@ -194,7 +203,7 @@ pub fn import(
     import_bytes(&bytes, system, tasks, mapping)
 }
 
-/// Imports the bytes of a perf.data or trace.dat file.
+/// Imports the bytes of such a file.
 ///
 /// # Errors
 /// As [`import`].
@@ -222,6 +231,17 @@ pub fn import_bytes(
     header.clock = source.clock;
     header.origin_ns = origin;
     let mut notes = source.notes;
+    for (task, name) in (0..).zip(tasks) {
+        let threads = derived.threads.iter().filter(|thread| thread.task == Some(task));
+        let threads: Vec<String> = threads.map(|thread| thread.tid.to_string()).collect();
+        if threads.len() > 1 {
+            notes.push(format!(
+                "`{name}`: {} threads count as this task ({}): `--map {name}=NUMBER` takes one of them",
+                threads.len(),
+                threads.join(", ")
+            ));
+        }
+    }
     notes
         .push("arrivals are wake-ups as observed; a job is what a thread does between two sleeps".to_owned());
     Ok(Foreign { header, threads: derived.threads, records: derived.records, notes })
