@@ -6,7 +6,7 @@ use crate::result::{Check, Class};
 use crate::verifier::Verifier;
 use horolog_model::Arrival;
 use horolog_time::Span;
-use horolog_trace::NO_JOB;
+use horolog_trace::{Kind, NO_JOB};
 
 /// Time for which jobs had the processor and did not execute.
 pub(crate) const GAPS: &str = "unexplained gaps";
@@ -163,6 +163,9 @@ impl Verifier {
                 );
                 evidence = account.evidence;
             }
+        } else if self.model.foreign && self.counts[Kind::InterruptEntry as usize] == 0 {
+            class = Class::CannotTell;
+            message.push_str("; the trace has no interrupts, so that this may be a timer that came late");
         }
         self.found(candidate, class, Check::Arrival, (arrival, expected), evidence, message);
     }

@@ -75,6 +75,9 @@ pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<Source, TraceError
         source.notes.push(format!("the recording is damaged, and read up to there: {damage}"));
     }
     if !raw.iter().any(|(_, _, what)| matches!(what, Raw::Switch { .. })) {
+        if let Some(damage) = reader.damage() {
+            return Err(TraceError::not_a_trace(format!("the recording is damaged: {damage}")));
+        }
         return Err(TraceError::unsupported(
             "the recording has no switches of the kernel",
             "record with `horolog trace record --kernel`, as root or with the rights of `horolog doctor --for record`",

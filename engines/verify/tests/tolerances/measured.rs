@@ -630,10 +630,12 @@ fn pauses_of_a_virtual_machine_that_its_hypervisor_accounts_for() {
     assert_eq!(classes_of("yes", [2, 2], 4 * MS - 1), four(ModelViolated));
 }
 
-/// Two jobs of a foreign application, whose arrivals are its wake-ups.
+/// Two jobs of a foreign application, whose arrivals are its wake-ups, in a trace that has interrupts, too.
 fn foreign(change: impl Fn(&mut Draft), second: u64) -> Verification {
     let system = long(change);
-    let mut records = run(10 * MS, 0, 0, MS).to_vec();
+    let tick = [(0, Kind::InterruptEntry), (US, Kind::InterruptExit)];
+    let mut records = tick.map(|(time, kind)| kernel(time, kind, 236, 1)).to_vec();
+    records.extend(run(10 * MS, 0, 0, MS));
     records.extend(run(second, 0, 1, MS));
     recorded(&system, &[], &records, &header(&system, "foreign"))
 }
@@ -660,6 +662,18 @@ fn arrivals_of_a_foreign_application() {
     };
     edge(planned, 20 * MS, expected);
     edge_below(planned, 20 * MS, expected);
+}
+
+/// Without interrupts on record a late arrival may be that of a timer, and an early one is the program's all the same.
+#[test]
+fn late_arrivals_of_a_trace_without_interrupts_cannot_be_told() {
+    let system = long(|draft| draft.platform.release_latency = Some(Span::ZERO));
+    let classes_of = |second: u64| {
+        let records = [run(10 * MS, 0, 0, MS), run(second, 0, 1, MS)].concat();
+        classes(&recorded(&system, &[], &records, &header(&system, "foreign")), Check::Arrival)
+    };
+    assert_eq!(classes_of(24 * MS), [CannotTell]);
+    assert_eq!(classes_of(16 * MS), [ModelViolated]);
 }
 
 #[test]
