@@ -70,6 +70,12 @@ impl Verifier {
         if early <= slack && late <= slack {
             return arrival;
         }
+        if let (Arrival::Periodic { period }, true) = (&model.arrival, model.is_observed) {
+            let goes_on = late_before.map(|late| late.saturating_add(period.as_ns()));
+            if goes_on.is_some_and(|expected| expected.abs_diff(arrival) <= slack) {
+                return arrival;
+            }
+        }
         let between = last.map_or(0, |last| expected.saturating_sub(last));
         let undeclared = (between / UNDECLARED_SHARE).min(UNDECLARED_MOST);
         if model.is_observed
@@ -83,15 +89,16 @@ impl Verifier {
                 Span::from_ns(early.max(late))
             );
             let numbers = Some((arrival, expected));
+            if late > slack && matches!(model.arrival, Arrival::Periodic { .. }) {
+                // The next one may keep the old rhythm or the new one.
+                (self.tasks[task].last_arrival, self.tasks[task].late_arrival) =
+                    (Some(expected), Some(arrival));
+            }
             self.job_finding(Class::CannotTell, Check::Arrival, task, number, message, numbers);
             return arrival;
         }
         if let (Arrival::Periodic { period }, true) = (&model.arrival, model.is_observed) {
             let period = period.as_ns();
-            let goes_on = late_before.map(|late| late.saturating_add(period));
-            if goes_on.is_some_and(|expected| expected.abs_diff(arrival) <= slack) {
-                return arrival;
-            }
             if late > slack {
                 // What else happened meanwhile tells whose fault that is; the rhythm goes on as if it had not happened.
                 let kept = expected.saturating_add(late / period.max(1) * period);

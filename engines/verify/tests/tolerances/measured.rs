@@ -664,6 +664,21 @@ fn arrivals_of_a_foreign_application() {
     edge_below(planned, 20 * MS, expected);
 }
 
+/// A wake-up that came late is no new rhythm, unless the next one keeps it.
+#[test]
+fn a_late_arrival_that_cannot_be_told_moves_no_later_one() {
+    let system = long(nothing);
+    let classes_of = |third: u64| {
+        let records =
+            [run(10 * MS, 0, 0, MS), run(20 * MS + 900 * US, 0, 1, MS), run(third, 0, 2, MS)].concat();
+        classes(&recorded(&system, &[], &records, &header(&system, "foreign")), Check::Arrival)
+    };
+    assert_eq!(classes_of(30 * MS), [CannotTell]);
+    assert_eq!(classes_of(30 * MS + 900 * US), [CannotTell]);
+    assert_eq!(classes_of(30 * MS + 450 * US), [CannotTell, CannotTell]);
+    assert_eq!(classes_of(28 * MS), [CannotTell, ModelViolated]);
+}
+
 /// Without interrupts on record a late arrival may be that of a timer, and an early one is the program's all the same.
 #[test]
 fn late_arrivals_of_a_trace_without_interrupts_cannot_be_told() {
