@@ -361,8 +361,8 @@ fn a_recording_is_verified_against_the_file_made_of_another() {
     let found = found.json();
     assert_eq!(found["backend"], "foreign", "{found}");
     for task in found["tasks"].as_array().expect("a list") {
-        // Of 50 jobs the first is the thread's start, and the last its end.
-        assert!(task["jobs"].as_u64().is_some_and(|jobs| (40..=52).contains(&jobs)), "{task}");
+        // Of 50 jobs the first is the thread's start, and the last its end. A wait for the lock divides one where the kernel hides its begin.
+        assert!(task["jobs"].as_u64().is_some_and(|jobs| (40..=75).contains(&jobs)), "{task}");
     }
     // Without the kernel's record nothing tells of jobs.
     let events = record("events.hrt", &["--locks"]).expect("it was recorded before");
