@@ -125,19 +125,29 @@ fn sleep(
     at[who] = (job + 1, 0, next.steps[0].executes, next.ready.max(now));
 }
 
-fn extract(threads: &[Thread], events: &[Event]) -> Proposal {
+/// What an observer of these threads has seen.
+fn observed(threads: &[Thread], events: &[Event]) -> Observer {
     let mut observer = Observer::default();
     threads.iter().for_each(|thread| observer.watch(thread.tid));
     events.iter().for_each(|event| observer.take(*event));
-    let describe = |tid: u32| Description {
+    observer
+}
+
+fn described(tid: u32, comm: &str, class: Class) -> Description {
+    Description {
         tid,
-        comm: "work\ner".to_owned(),
-        class: Class::Fifo { priority: 99 - tid as u8 },
+        comm: comm.to_owned(),
+        class,
         class_changed: false,
         allowed: None,
         process: None,
         files: BTreeMap::new(),
-    };
+    }
+}
+
+fn extract(threads: &[Thread], events: &[Event]) -> Proposal {
+    let observer = observed(threads, events);
+    let describe = |tid: u32| described(tid, "work\ner", Class::Fifo { priority: 99 - tid as u8 });
     let options = Options { resolution_ns: 1, ..Options::default() };
     let lock_name = |lock: u64| format!("lock {lock}");
     let proposal = propose("synthetic", &observer, &describe, &lock_name, Observation::default(), &options);
@@ -391,13 +401,8 @@ fn the_first_job_of_a_thread_that_starts_meanwhile_is_start_up() {
     observer.watch_born(10);
     events.iter().for_each(|event| observer.take(*event));
     let describe = |tid: u32| Description {
-        tid,
-        comm: "born".to_owned(),
-        class: Class::Fifo { priority: 5 },
-        class_changed: false,
         allowed: Some(vec![3]),
-        process: None,
-        files: BTreeMap::new(),
+        ..described(tid, "born", Class::Fifo { priority: 5 })
     };
     let (lock_name, seen) = (|_: u64| String::new(), Observation::default());
     let proposal = propose("born", &observer, &describe, &lock_name, seen, &Options::default());
@@ -411,15 +416,7 @@ fn ordinary_threads_and_idle_ones_are_no_tasks() {
     let mut observer = Observer::default();
     observer.watch(10);
     observer.watch(0);
-    let describe = |tid: u32| Description {
-        tid,
-        comm: String::new(),
-        class: Class::Normal { nice: 0 },
-        class_changed: false,
-        allowed: None,
-        process: None,
-        files: BTreeMap::new(),
-    };
+    let describe = |tid: u32| described(tid, "", Class::Normal { nice: 0 });
     let with = |all: bool| {
         let options = Options { all, ..Options::default() };
         propose("none", &observer, &describe, &|_| String::new(), Observation::default(), &options)
@@ -446,18 +443,8 @@ fn what_the_kernel_does_not_serve_by_fixed_priorities_is_told() {
         .into();
     let events = record(&threads);
     let told = |classes: [Class; 2]| {
-        let mut observer = Observer::default();
-        threads.iter().for_each(|thread| observer.watch(thread.tid));
-        events.iter().for_each(|event| observer.take(*event));
-        let describe = |tid: u32| Description {
-            tid,
-            comm: format!("t{tid}"),
-            class: classes[tid as usize - 10],
-            class_changed: false,
-            allowed: None,
-            process: None,
-            files: BTreeMap::new(),
-        };
+        let observer = observed(&threads, &events);
+        let describe = |tid: u32| described(tid, &format!("t{tid}"), classes[tid as usize - 10]);
         let options = Options { resolution_ns: 1, all: true, ..Options::default() };
         let seen = Observation::default();
         propose("told", &observer, &describe, &|_| String::new(), seen, &options).unmodelled()
@@ -669,17 +656,13 @@ fn a_wait_for_a_lock_is_within_the_job() {
 fn a_lock_shared_with_a_thread_that_is_no_task_is_told() {
     for (kind, is_raised) in [(LockKind::Plain, false), (LockKind::Inheritance, true)] {
         let (threads, events) = sharing(kind, &[]);
-        let mut observer = Observer::default();
-        threads.iter().for_each(|thread| observer.watch(thread.tid));
-        events.iter().for_each(|event| observer.take(*event));
-        let describe = |tid: u32| Description {
-            tid,
-            comm: format!("t{tid}"),
-            class: if tid == 10 { Class::Fifo { priority: 80 } } else { Class::Normal { nice: 0 } },
-            class_changed: false,
-            allowed: None,
-            process: None,
-            files: BTreeMap::new(),
+        let observer = observed(&threads, &events);
+        let describe = |tid: u32| {
+            described(
+                tid,
+                &format!("t{tid}"),
+                if tid == 10 { Class::Fifo { priority: 80 } } else { Class::Normal { nice: 0 } },
+            )
         };
         let lock_name = |lock: u64| format!("lock {lock}");
         let proposal =

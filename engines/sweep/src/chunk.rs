@@ -10,6 +10,7 @@ use crate::systems::{self, Set};
 use crate::test::Test;
 use horolog_analysis::Verdict;
 use horolog_analysis::batch::{BatchTest, Sets, decide};
+use horolog_analysis::fixed_priority::LANES;
 use horolog_draw::Prepared;
 
 /// What the sets of a part came to, set by set.
@@ -45,9 +46,9 @@ impl Hand {
         Ok(Hand { id, seed: plan.seed(id), prepared, arrays, plain, places, of_plain: Vec::new() })
     }
 
-    /// So many sets take hardly longer than one: plain tests decide four at a time.
+    /// So many sets take hardly longer than one.
     pub(crate) fn at_once(&self) -> u64 {
-        if self.plain.is_empty() { 1 } else { 4 }
+        if self.plain.is_empty() { 1 } else { LANES as u64 }
     }
 
     /// Draws and tests `count` sets from number `first` on.

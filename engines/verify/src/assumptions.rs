@@ -2,14 +2,11 @@
 
 use crate::job::{Busy, Excess, Job, Part};
 use crate::judge::{Candidate, Question};
-use crate::result::{Check, Class};
+use crate::result::{Check, Class, Evidence};
 use crate::verifier::Verifier;
 use horolog_model::Arrival;
 use horolog_time::Span;
 use horolog_trace::{Kind, NO_JOB};
-
-/// Time for which jobs had the processor and did not execute.
-pub(crate) const GAPS: &str = "unexplained gaps";
 
 /// Where the file declares no release latency, an observed arrival that is off by no more than a tenth of what lies between two, and by no
 /// more than a millisecond, may be the kernel's wake-up.
@@ -261,7 +258,7 @@ impl Verifier {
             Span::from_ns(allowed)
         );
         self.job_finding(class, Check::Release, task, number, message, Some((own, allowed)));
-        let what = "late releases";
+        let what = Evidence::LATE_RELEASES;
         if self.model.simulated {
             self.breach_of(task, (arrival, self.now), own - allowed, what);
         } else {
@@ -325,7 +322,7 @@ impl Verifier {
             );
             let numbers = Some((had, executed));
             self.job_finding(Class::MachineDisturbed, Check::Gap, task, job.number, message, numbers);
-            self.breach(cpu, self.now, gap, false, GAPS);
+            self.breach(cpu, self.now, gap, false, Evidence::GAPS);
         }
     }
 

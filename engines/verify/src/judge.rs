@@ -5,7 +5,7 @@
 //! the amounts in its busy window say what may have been.
 
 use crate::again::{Asked, Helps, Late};
-use crate::assumptions::{GAPS, job_window};
+use crate::assumptions::job_window;
 use crate::history::Taken;
 use crate::job::{Part, State};
 use crate::judged::Reason;
@@ -13,7 +13,7 @@ use crate::model::Stretches;
 use crate::processor::{Occupant, Processor, overlap};
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence, UnendedJob};
-use crate::shadow::{DIVERGENCE, Stretch};
+use crate::shadow::Stretch;
 use crate::verifier::Verifier;
 use horolog_model::Arrival;
 use horolog_time::Span;
@@ -231,7 +231,7 @@ impl Verifier {
             () if may_be_several => Class::CannotTell,
             () => Class::ModelViolated,
         };
-        let evidence = [("interrupts", interrupted), ("steal", stolen)];
+        let evidence = [("interrupts", interrupted), (Evidence::STEAL, stolen)];
         let evidence = evidence
             .into_iter()
             .filter(|(_, amount)| *amount > 0)
@@ -549,10 +549,10 @@ impl Verifier {
                 left
             };
             let (costs, foreign) = (beyond(costs), beyond(taken.foreign));
-            entries.push(("foreign threads", foreign, false));
-            entries.push(("interrupts and horolog's own threads", costs, false));
+            entries.push((Evidence::FOREIGN_THREADS, foreign, false));
+            entries.push((Evidence::INTERRUPTS, costs, false));
             let stolen = processor.stolen(from, to);
-            entries.push(("steal", stolen, false));
+            entries.push((Evidence::STEAL, stolen, false));
             let interrupts =
                 self.costs_beyond_model(processor, candidate.cpu, (from, to), Taken { own: 0, ..taken });
             within_jobs = stolen.saturating_add(interrupts);
@@ -564,13 +564,14 @@ impl Verifier {
             amounts.fold(0, u64::saturating_add)
         };
         // A divergence that is the machine's is a disturbance like another.
-        let has_diverged = of_model(DIVERGENCE) > 0;
+        let has_diverged = of_model(Evidence::DIVERGENCE) > 0;
         // What the model broke stands before what the machine did.
         for by_model in [true, false] {
             let of_it = breaches.iter().filter(|one| one.by_model == by_model);
             entries.extend(of_it.map(|one| (one.what, one.amount, by_model)));
         }
-        let gaps = breaches.iter().filter(|one| !one.by_model && one.what == GAPS).map(|one| one.amount);
+        let gaps =
+            breaches.iter().filter(|one| !one.by_model && one.what == Evidence::GAPS).map(|one| one.amount);
         within_jobs = gaps.fold(within_jobs, u64::saturating_add);
         entries.retain(|(_, amount, _)| *amount > 0);
         let sum = |wanted: bool| {

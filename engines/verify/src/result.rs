@@ -178,6 +178,21 @@ pub struct Evidence {
     pub amount_ns: Span,
 }
 
+impl Evidence {
+    /// Threads outside the model.
+    pub const FOREIGN_THREADS: &str = "foreign threads";
+    /// What interrupts and horolog's own threads took beyond their costs.
+    pub const INTERRUPTS: &str = "interrupts and horolog's own threads";
+    /// What the hypervisor took.
+    pub const STEAL: &str = "steal";
+    /// Time for which jobs had the processor and did not execute.
+    pub const GAPS: &str = "unexplained gaps";
+    /// Stretches in which another one had the processor than should have.
+    pub const DIVERGENCE: &str = "a divergence from the policy";
+    /// Releases that were noticed late.
+    pub const LATE_RELEASES: &str = "late releases";
+}
+
 /// One thing that is not as it should be.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {

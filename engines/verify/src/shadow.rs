@@ -262,9 +262,6 @@ struct Causes {
     late: u64,
 }
 
-/// What a late response says of a divergence in its busy window.
-pub(crate) const DIVERGENCE: &str = "a divergence from the policy";
-
 impl Verifier {
     /// Compares who should have a processor with who has it, from `now` on.
     pub(crate) fn compare(&mut self, decisions: &mut Decisions, now: u64) {
@@ -495,7 +492,7 @@ impl Verifier {
             subject,
             message,
         };
-        self.breach(candidate.cpu, candidate.from, excess, !is_machines && !is_unseen, DIVERGENCE);
+        self.breach(candidate.cpu, candidate.from, excess, !is_machines && !is_unseen, Evidence::DIVERGENCE);
         if !is_unseen {
             return self.report.add(found);
         }
@@ -550,10 +547,10 @@ impl Verifier {
     pub(crate) fn name_late_timers(&mut self, missed: &[MissedJob]) {
         for (place, &cpu) in self.model.cpus.iter().enumerate() {
             for late in std::mem::take(&mut self.compared[place].late_timers) {
-                let is_behind = |job: &&MissedJob| {
+                let is_behind = |job: &MissedJob| {
                     job.cpu == cpu && job.from_ns.as_ns() < late.at && job.to_ns.as_ns() > late.since
                 };
-                if missed.iter().find(is_behind).is_none() {
+                if !missed.iter().any(is_behind) {
                     continue;
                 }
                 let (task, length) = (&self.model.tasks[late.task].name, Span::from_ns(late.length()));
@@ -619,12 +616,12 @@ impl Verifier {
         // Whoever waits for a timer notices the release when that goes off.
         let late = stretch.timer_at.filter(|_| stretch.at_release).map_or(0, |at| at.saturating_sub(from));
         let amounts = [
-            ("foreign threads", withdrawn.by(Cause::Foreign)),
+            (Evidence::FOREIGN_THREADS, withdrawn.by(Cause::Foreign)),
             // It is no choice.
             ("horolog's own threads", withdrawn.by(Cause::Cost)),
             ("a task's thread between its jobs", between),
             ("interrupts", withdrawn.by(Cause::Interrupt)),
-            ("steal", processor.stolen(from, to)),
+            (Evidence::STEAL, processor.stolen(from, to)),
             ("a late timer interrupt", late),
         ];
         let evidence = amounts.iter().filter(|(_, amount)| *amount > 0);

@@ -154,7 +154,11 @@ impl Formats {
 
 /// Refuses an output that another word of the command line names: what is read there would be lost.
 fn keep_what_is_named(output: &Path, words: &[OsString]) -> Result<(), Failure> {
-    for word in words.iter().filter_map(|word| word.to_str()) {
+    for word in words {
+        let Some(word) = word.to_str() else {
+            keep_input(Path::new(word), output).map_err(Failure::from)?;
+            continue;
+        };
         let of_format = word.strip_prefix("--format=").unwrap_or(word);
         if Telling::of_word(of_format).is_ok_and(|told| told.file.is_some()) {
             continue;

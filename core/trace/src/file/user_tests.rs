@@ -476,7 +476,6 @@ fn a_successor_names_what_its_records_refer_to() {
     assert_eq!((names, reader.events().len()), (vec!["renamed", "late"], 1));
 }
 
-/// Takes nothing.
 /// Each file of a recording counts for itself, and only the first 16 priorities of a thread.
 #[test]
 fn the_foot_tells_priorities_of_threads() {
@@ -509,6 +508,7 @@ fn the_foot_tells_priorities_of_threads() {
     assert_eq!(read(&second), [(7, [(29, 1)].into())].into());
 }
 
+/// Takes nothing.
 struct Disk;
 
 impl std::io::Write for Disk {

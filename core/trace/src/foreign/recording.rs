@@ -194,6 +194,10 @@ mod tests {
         (1..=3).contains(&tid)
     }
 
+    fn record(time: u64, kind: Kind, value: u64, extra: u64) -> Record {
+        Record { time: Instant::from_ns(time), kind, cpu: 0, task: NO_TASK, job: NO_JOB, value, extra }
+    }
+
     /// A schedule of two processors: all that happened, and the recording, which has what concerns the program, without states.
     struct Machine {
         now: u64,
@@ -228,9 +232,8 @@ mod tests {
         }
 
         fn record(&mut self, cpu: usize, kind: Kind, value: usize, extra: usize) {
-            let (time, cpu, value, extra) =
-                (Instant::from_ns(self.now), cpu as u16, value as u64, extra as u64);
-            self.recording.push(Record { time, kind, cpu, task: NO_TASK, job: NO_JOB, value, extra });
+            self.recording
+                .push(Record { cpu: cpu as u16, ..record(self.now, kind, value as u64, extra as u64) });
         }
 
         fn wake(&mut self, tid: usize) {
@@ -311,26 +314,17 @@ mod tests {
         };
         let acquire = writer.define_event(&event("lock/acquire"));
         let answer = writer.define_event(&event(how_it_ends));
-        let kernel = |time: u64, kind: Kind, value: u64, extra: u64| Record {
-            time: Instant::from_ns(time),
-            kind,
-            cpu: 0,
-            task: NO_TASK,
-            job: NO_JOB,
-            value,
-            extra,
-        };
-        let user = |time: u64, event: u64| kernel(time, Kind::User, event, thread);
+        let user = |time: u64, event: u64| record(time, Kind::User, event, thread);
         for at in [1, 11, 16, 31] {
-            writer.record(kernel(at, Kind::KernelWakeup, thread, 0));
-            writer.record(kernel(at + 1, Kind::KernelSwitch, idle, thread));
+            writer.record(record(at, Kind::KernelWakeup, thread, 0));
+            writer.record(record(at + 1, Kind::KernelSwitch, idle, thread));
             if asks && at == 11 {
                 writer.user(user(13, acquire), &[7]);
             }
             if asks && at == 16 {
                 writer.user(user(18, answer), &[7]);
             }
-            writer.record(kernel(at + 3, Kind::KernelSwitch, thread, idle));
+            writer.record(record(at + 3, Kind::KernelSwitch, thread, idle));
         }
         writer.finish(Instant::from_ns(40)).expect("memory");
         let tasks = ["a".to_owned()];

@@ -27,7 +27,7 @@ mod solver;
 pub(crate) mod sweep;
 mod witness;
 
-pub use solver::{LARGEST_NS, PlainTask, Solver};
+pub use solver::{LANES, LARGEST_NS, PlainTask, Solver};
 
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask, Ending, InterruptLoad};

@@ -2,7 +2,7 @@
 
 use super::Evidence;
 use horolog_model::Priority;
-use horolog_verify::{Check, Class, Finding, MissedJob, Verification};
+use horolog_verify::{Check, Class, Evidence as Found, Finding, MissedJob, Verification};
 use std::cmp::Reverse;
 
 /// What is named for a missed deadline.
@@ -42,13 +42,18 @@ fn of_task(found: &Verification, jobs: &[&MissedJob]) -> Option<Named> {
     }
     let blamed = late(Class::MachineDisturbed);
     let is_machines = blamed.is_some();
-    let seen = jobs.iter().filter_map(|job| Some((*job, worst_disturbance(found, job)?)));
-    let seen = seen.max_by_key(|(_, finding)| excess(finding));
-    // What took most in all is named, also where it came in parts of which none is the longest.
-    let in_all =
-        |(_, late): &(&MissedJob, &Finding)| late.evidence.iter().map(|one| one.amount_ns.as_ns()).max();
-    let is_greater = blamed.as_ref().and_then(in_all) > seen.map(|(_, finding)| excess(finding));
-    let text = match (seen.filter(|_| !is_greater), blamed) {
+    let most = blamed.and_then(|(_, late)| late.evidence.iter().max_by_key(|one| one.amount_ns));
+    let worst = |checks: &[Check]| {
+        let seen = jobs.iter().filter_map(|job| Some((*job, worst_disturbance(found, job, checks)?)));
+        seen.max_by_key(|(_, finding)| excess(finding))
+    };
+    // What took most in all is named, by its longest case where one was found; else what was longest. A late release says less than what made
+    // it late.
+    let of_most = most.and_then(|most| worst(checks_of(&most.what)));
+    let longest = || worst(&OF_MACHINE).or_else(|| worst(&[Check::Release]));
+    let is_most = |finding: &Finding| most.is_none_or(|most| excess(finding) >= most.amount_ns.as_ns());
+    let named = of_most.or_else(|| longest().filter(|(_, finding)| is_most(finding)));
+    let text = match (named, blamed.zip(most)) {
         (Some((job, finding)), _) => {
             let own = format!("{} job {}", job.task, job.job);
             let place = match finding.message.contains(&own) {
@@ -58,8 +63,7 @@ fn of_task(found: &Verification, jobs: &[&MissedJob]) -> Option<Named> {
             let by = if is_machines { ", by the machine: " } else { "; found beside it: " };
             format!("{by}{}{place}", finding.message)
         }
-        (None, Some((job, late))) => {
-            let most = late.evidence.iter().max_by_key(|evidence| evidence.amount_ns)?;
+        (None, Some(((job, _), most))) => {
             let (what, amount) = (&most.what, most.amount_ns.rounded());
             format!(
                 ", by the machine: {what} took {amount} in the busy window of {} job {}",
@@ -80,31 +84,32 @@ fn is_about(finding: &Finding, job: &MissedJob) -> bool {
     finding.task.as_ref() == Some(&job.task) && finding.job == Some(job.job)
 }
 
-/// The worst thing that the machine did in a job's busy window.
-fn worst_disturbance<'a>(found: &'a Verification, job: &MissedJob) -> Option<&'a Finding> {
-    let is_of_machine = |check: Check| {
-        // A gap between two jobs of a thread, in which another one should have run, is a divergence.
-        let of_machine = [
-            Check::ForeignThread,
-            Check::Interrupt,
-            Check::Steal,
-            Check::Gap,
-            Check::Starvation,
-            Check::Divergence,
-        ];
-        of_machine.contains(&check)
-    };
+/// What the machine does. A gap between two jobs of a thread, in which another one should have run, is a divergence.
+const OF_MACHINE: [Check; 6] =
+    [Check::ForeignThread, Check::Interrupt, Check::Steal, Check::Gap, Check::Starvation, Check::Divergence];
+
+/// The checks whose findings are single cases of what a line of evidence sums up.
+fn checks_of(evidence: &str) -> &'static [Check] {
+    match evidence {
+        Found::FOREIGN_THREADS => &[Check::ForeignThread, Check::Starvation],
+        Found::INTERRUPTS => &[Check::Interrupt],
+        Found::STEAL => &[Check::Steal],
+        Found::GAPS => &[Check::Gap],
+        Found::DIVERGENCE => &[Check::Divergence],
+        Found::LATE_RELEASES => &[Check::Release],
+        _ => &[],
+    }
+}
+
+/// The longest of these disturbances in a job's busy window.
+fn worst_disturbance<'a>(found: &'a Verification, job: &MissedJob, checks: &[Check]) -> Option<&'a Finding> {
     // What was found of the job itself is told at its end.
     let meets = |finding: &&Finding| {
         is_about(finding, job) || (finding.from_ns < job.to_ns && finding.to_ns > job.from_ns)
     };
     let here = found.findings.iter().filter(|finding| finding.class == Class::MachineDisturbed);
-    let here = here.filter(|finding| finding.cpu == job.cpu).filter(meets);
-    let worst = |of_this: &dyn Fn(Check) -> bool| {
-        here.clone().filter(|finding| of_this(finding.check)).max_by_key(|finding| excess(finding))
-    };
-    // A late release says less than what made it late.
-    worst(&is_of_machine).or_else(|| worst(&|check| check == Check::Release))
+    let here = here.filter(|finding| finding.cpu == job.cpu && checks.contains(&finding.check));
+    here.filter(meets).max_by_key(|finding| excess(finding))
 }
 
 fn excess(finding: &Finding) -> u64 {

@@ -103,32 +103,35 @@ fn a_late_release_is_a_cause_where_nothing_else_is() {
     assert!(text.ends_with("; found beside it: b job 2 was ready 5 ms after its arrival"), "{text}");
 }
 
-/// What took most in all is named, also where it came in parts of which none is the longest.
+/// What took most in all is named: by its longest case where one was found, and in sum where it came in small parts.
 #[test]
 fn the_greatest_cause_is_named() {
-    let text = |amount_us: u64| {
+    let text = |amounts: &[(&str, u64)], has_burst: bool| {
         let mut case = missed_both();
         case.found().findings.push(disturbance(Check::Interrupt, 15, 900, "softirq 3 took CPU 0"));
-        let amounts = [("steal", 1), ("foreign threads", amount_us)];
-        let evidence = amounts.map(|(what, amount_us)| Found {
-            what: what.to_owned(),
+        let burst = disturbance(Check::ForeignThread, 15, 500, "burst (thread 7) had CPU 0");
+        case.found().findings.extend(has_burst.then_some(burst));
+        let evidence = amounts.iter().map(|(what, amount_us)| Found {
+            what: (*what).to_owned(),
             amount_ns: Span::from_ns(amount_us * 1_000),
         });
         case.found().findings.push(horolog_verify::Finding {
             task: Some("a".to_owned()),
             job: Some(1),
-            evidence: evidence.into(),
+            evidence: evidence.collect(),
             ..disturbance(Check::Response, 21, 11_000, "late")
         });
         case.closing().text
     };
-    let (as_much, more) = (text(900), text(901));
-    assert!(
-        as_much.ends_with(", by the machine: softirq 3 took CPU 0 (in the busy window of a job 1)"),
-        "{as_much}"
-    );
-    assert!(
-        more.ends_with(", by the machine: foreign threads took 901 us in the busy window of a job 1"),
-        "{more}"
-    );
+    let (interrupts, foreign) = (Found::INTERRUPTS, Found::FOREIGN_THREADS);
+    let place = "(in the busy window of a job 1)";
+    let in_parts = |amount_us| text(&[(Found::STEAL, 1), (foreign, amount_us)], false);
+    let softirq = format!(", by the machine: softirq 3 took CPU 0 {place}");
+    assert!(in_parts(900).ends_with(&softirq), "{}", in_parts(900));
+    let summed = ", by the machine: foreign threads took 901 us in the busy window of a job 1";
+    assert!(in_parts(901).ends_with(summed), "{}", in_parts(901));
+    let both = |taken: u64| text(&[(interrupts, 950), (foreign, taken)], true);
+    assert!(both(949).ends_with(&softirq), "{}", both(949));
+    let thread = format!(", by the machine: burst (thread 7) had CPU 0 {place}");
+    assert!(both(951).ends_with(&thread), "{}", both(951));
 }
