@@ -181,6 +181,7 @@ fn bounds_that_are_hardly_apart_end() {
         (5, 1.25 + 4e-14, 0.25, 0.25 + 1e-14),
         (20, 2.0 + 15e-7, 0.1, 0.1 + 1e-7),
         (3, 0.3, 0.0, 0.1 + 1e-12),
+        (20, 1e-300, 0.0, 1.0),
     ] {
         let vectors =
             Vectors::bounded(Method::ConvolutionalFixedSum, sum, &vec![low; tasks], &vec![high; tasks]);
@@ -192,6 +193,16 @@ fn bounds_that_are_hardly_apart_end() {
         let first = &all[0];
         assert!(first.iter().all(|share| (low..=high).contains(share)));
         assert!(first.iter().any(|share| share != &first[0]), "{tasks} tasks: always the same share");
+    }
+}
+
+/// The least numbers there are cannot be divided.
+#[test]
+fn a_sum_below_all_normal_numbers_is_one_share() {
+    for sum in [5e-324, f64::MIN_POSITIVE / 2.0] {
+        let vectors = Vectors::bounded(Method::ConvolutionalFixedSum, sum, &[0.0; 20], &[1.0; 20]);
+        let all = drawn_by(vectors.expect("good"), 3, 2);
+        assert_eq!(all.iter().map(|share| share[2]).sum::<f64>(), sum);
     }
 }
 

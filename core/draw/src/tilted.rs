@@ -67,7 +67,10 @@ impl Tilted {
         let rest = reduced.rest;
         let grain = grain(rest, reduced.is_mirrored);
         let width = |place: usize| reduced.widths[place].min(rest);
-        let mut free: Vec<usize> = (0..reduced.widths.len()).filter(|&place| width(place) > 0.0).collect();
+        // What is left is no sum of several numbers where it is below all normal ones.
+        let is_nothing = rest < f64::MIN_POSITIVE;
+        let is_free = |&place: &usize| !is_nothing && width(place) > 0.0;
+        let mut free: Vec<usize> = (0..reduced.widths.len()).filter(is_free).collect();
         free.sort_by(|&one, &other| reduced.widths[one].total_cmp(&reduced.widths[other]));
         let &[ref first @ .., one, other] = &free[..] else {
             let (first, drawn) = (Vec::new(), Vec::new());

@@ -4,7 +4,7 @@
 //! optional columns and lists.
 
 use crate::TraceError;
-use crate::parquet::{failed, next_column, write_numbers, write_texts};
+use crate::parquet::{Output, failed, next_column, write_numbers, write_texts};
 use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -77,7 +77,7 @@ pub fn write(
 }
 
 fn table(
-    output: &mut (impl Write + Send),
+    output: Output<'_>,
     columns: &[(&str, Column)],
     metadata: &[(&str, &str)],
 ) -> Result<(), ParquetError> {

@@ -17,6 +17,7 @@ mod filter;
 pub mod foreign;
 mod glob;
 pub mod kernel_jobs;
+pub mod kernel_priority;
 mod note;
 mod outcome;
 pub mod parquet;

@@ -38,9 +38,12 @@ use std::sync::Arc;
 /// Rows a row group: what is held in memory at once.
 const ROWS: usize = 1 << 17;
 
+/// Where the file goes: one type for all, so that Parquet's code is compiled once.
+pub(crate) type Output<'w> = &'w mut (dyn Write + Send);
+
 /// Writes a trace in Parquet; hand it every record, then [`Exporter::finish`].
-pub struct Exporter<W: Write + Send> {
-    writer: SerializedFileWriter<W>,
+pub struct Exporter<'w> {
+    writer: SerializedFileWriter<Output<'w>>,
     tasks: Vec<ByteArray>,
     kinds: Vec<ByteArray>,
     rows: Vec<Record>,
@@ -77,18 +80,18 @@ struct Context {
     arguments: Option<usize>,
 }
 
-impl<W: Write + Send> std::fmt::Debug for Exporter<W> {
+impl std::fmt::Debug for Exporter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Exporter").field("rows", &self.rows.len()).finish_non_exhaustive()
     }
 }
 
-impl<W: Write + Send> Exporter<W> {
+impl<'w> Exporter<'w> {
     /// Writes the head.
     ///
     /// # Errors
     /// Where the output fails.
-    pub fn new(output: W, header: &Header) -> Result<Exporter<W>, TraceError> {
+    pub fn new(output: &'w mut (dyn Write + Send), header: &Header) -> Result<Exporter<'w>, TraceError> {
         let json = serde_json::to_string(header).map_err(|error| {
             TraceError::unsupported(format!("no JSON for the header: {error}"), "report it")
         })?;
@@ -182,7 +185,7 @@ impl<W: Write + Send> Exporter<W> {
     ///
     /// # Errors
     /// Where the output fails.
-    pub fn finish(mut self) -> Result<W, TraceError> {
+    pub fn finish(mut self) -> Result<(), TraceError> {
         if !self.rows.is_empty() {
             self.write_rows().map_err(failed)?;
         }
@@ -191,7 +194,7 @@ impl<W: Write + Send> Exporter<W> {
             TraceError::unsupported(format!("no JSON for the events: {error}"), "report it")
         })?;
         self.writer.append_key_value_metadata(KeyValue::new("horolog.events".to_owned(), json));
-        self.writer.into_inner().map_err(failed)
+        self.writer.into_inner().map(drop).map_err(failed)
     }
 
     fn write_rows(&mut self) -> Result<(), ParquetError> {
@@ -315,14 +318,14 @@ fn schema() -> Result<Type, ParquetError> {
     Type::group_type_builder("records").with_fields(fields).build()
 }
 
-pub(crate) fn next_column<'a, W: Write + Send>(
-    group: &'a mut SerializedRowGroupWriter<'_, W>,
+pub(crate) fn next_column<'a>(
+    group: &'a mut SerializedRowGroupWriter<'_, Output<'_>>,
 ) -> Result<SerializedColumnWriter<'a>, ParquetError> {
     group.next_column()?.ok_or_else(|| ParquetError::General("the schema has no further column".to_owned()))
 }
 
-pub(crate) fn write_numbers<W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
+pub(crate) fn write_numbers(
+    group: &mut SerializedRowGroupWriter<'_, Output<'_>>,
     values: &[i64],
     present: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
@@ -333,8 +336,8 @@ pub(crate) fn write_numbers<W: Write + Send>(
     column.close()
 }
 
-pub(crate) fn write_texts<W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
+pub(crate) fn write_texts(
+    group: &mut SerializedRowGroupWriter<'_, Output<'_>>,
     values: &[ByteArray],
     present: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
@@ -346,8 +349,8 @@ pub(crate) fn write_texts<W: Write + Send>(
 }
 
 /// A column of numbers that some rows do not have.
-fn write_optional_numbers<W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
+fn write_optional_numbers(
+    group: &mut SerializedRowGroupWriter<'_, Output<'_>>,
     column: impl Iterator<Item = Option<u32>> + Clone,
 ) -> Result<(), ParquetError> {
     let present: Vec<i16> = column.clone().map(|number| i16::from(number.is_some())).collect();
@@ -356,8 +359,8 @@ fn write_optional_numbers<W: Write + Send>(
 }
 
 /// A column of texts that some rows do not have.
-fn write_optional_texts<'a, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
+fn write_optional_texts<'a>(
+    group: &mut SerializedRowGroupWriter<'_, Output<'_>>,
     column: impl Iterator<Item = Option<&'a ByteArray>> + Clone,
 ) -> Result<(), ParquetError> {
     let present: Vec<i16> = column.clone().map(|text| i16::from(text.is_some())).collect();
@@ -386,7 +389,8 @@ mod tests {
     #[test]
     fn rows_read_back() {
         let header = Header::simulated(String::new(), vec!["control".to_owned()], 5, Span::ZERO);
-        let mut exporter = Exporter::new(Vec::new(), &header).expect("memory");
+        let mut file = Vec::new();
+        let mut exporter = Exporter::new(&mut file, &header).expect("memory");
         let base = Record {
             time: Instant::from_ns(7),
             kind: Kind::Completion,
@@ -402,7 +406,7 @@ mod tests {
         }
         let last = Record { task: NO_TASK, job: NO_JOB, kind: Kind::Lost, value: u64::MAX, extra: 1, ..base };
         exporter.take(&last, &[]).expect("memory");
-        let file = exporter.finish().expect("memory");
+        exporter.finish().expect("memory");
 
         let reader = SerializedFileReader::new(bytes::Bytes::from(file)).expect("what was written");
         let metadata = reader.metadata().file_metadata();
@@ -434,7 +438,8 @@ mod tests {
             value: 0,
             extra: 4,
         };
-        let mut exporter = Exporter::new(Vec::new(), &Header::session(0)).expect("memory");
+        let mut file = Vec::new();
+        let mut exporter = Exporter::new(&mut file, &Header::session(0)).expect("memory");
         let words = [1500, (-2_i64).cast_unsigned(), 0.5_f64.to_bits()];
         let event = UserEvent { record, definition: &definition, thread: Some(&thread), words: &words };
         let tick =
@@ -443,7 +448,7 @@ mod tests {
         exporter.take(&Record { kind: Kind::Start, ..record }, &[]).expect("memory");
         exporter.take_user(&tick).expect("memory");
         exporter.take_user(&event).expect("memory");
-        let file = exporter.finish().expect("memory");
+        exporter.finish().expect("memory");
 
         let reader = SerializedFileReader::new(bytes::Bytes::from(file)).expect("what was written");
         let stored = reader.metadata().file_metadata().key_value_metadata().expect("metadata");
@@ -482,7 +487,8 @@ mod tests {
             value,
             extra,
         };
-        let mut exporter = Exporter::new(Vec::new(), &Header::session(0)).expect("memory");
+        let mut file = Vec::new();
+        let mut exporter = Exporter::new(&mut file, &Header::session(0)).expect("memory");
         let records = [
             record(Kind::KernelWakeup, 1, 0),
             record(Kind::KernelSwitch, 0, 1),
@@ -497,7 +503,7 @@ mod tests {
         for record in &records {
             exporter.take(record, &threads).expect("memory");
         }
-        let file = exporter.finish().expect("memory");
+        exporter.finish().expect("memory");
         let reader = SerializedFileReader::new(bytes::Bytes::from(file)).expect("what was written");
         let rows: Vec<_> = reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect();
         let told: Vec<_> = rows

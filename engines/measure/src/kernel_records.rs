@@ -3,6 +3,7 @@
 use crate::starvation::{HeldBack, Starvation, StarvationWatch};
 use horolog_sys::kernel_trace::{Comm, Interrupt, KernelEvent, KernelEventKind, Thread, VectorKind};
 use horolog_time::Instant;
+use horolog_trace::kernel_priority::FIRST_ORDINARY;
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Record, Sink};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,6 +36,8 @@ pub struct KernelRecords {
     /// [`Kind::KernelClass`] has it.
     classes: BTreeMap<u32, u64>,
     given: BTreeMap<u32, Given>,
+    /// Whether every thread that leaves its processor by sleeping has a record of that, and not tasks' threads alone.
+    of_all: bool,
 }
 
 /// The `SCHED_FIFO` priorities that a run gives a thread.
@@ -53,9 +56,6 @@ impl Given {
         fifo < i32::from(self.first) && !self.lower.iter().any(|&lower| i32::from(lower) == fifo)
     }
 }
-
-/// The kernel's own numbers of priorities: from here on threads are ordinary ones.
-const FIRST_ORDINARY: i32 = 100;
 
 /// The kernel's number of a real-time thread and its `SCHED_FIFO` priority make up this.
 const MOST_REAL_TIME: i32 = 99;
@@ -83,7 +83,15 @@ impl KernelRecords {
             before_origin: 0,
             classes: BTreeMap::new(),
             given: BTreeMap::new(),
+            of_all: false,
         }
+    }
+
+    /// Records of every thread, not of tasks' threads alone, that it leaves its processor by sleeping ([`Kind::KernelBlock`]).
+    #[must_use]
+    pub fn with_all_sleeps(mut self) -> KernelRecords {
+        self.of_all = true;
+        self
     }
 
     /// Says which priorities the run gives a thread, by its id: a lower one is then on record.
@@ -168,7 +176,8 @@ impl KernelRecords {
                 let to = self.id(&next, name);
                 let task = self.tasks.get(&next.tid).copied().unwrap_or(NO_TASK);
                 sink.record(Record { kind: Kind::KernelSwitch, task, value: from, extra: to, ..blank });
-                if let Some(task) = self.tasks.get(&prev.tid).copied().filter(|_| !prev_state.is_runnable()) {
+                let task_of_prev = self.tasks.get(&prev.tid).copied().or(self.of_all.then_some(NO_TASK));
+                if let Some(task) = task_of_prev.filter(|_| !prev_state.is_runnable()) {
                     let extra = u64::from(prev_state.letter);
                     sink.record(Record { kind: Kind::KernelBlock, task, value: from, extra, ..blank });
                 }

@@ -4,8 +4,8 @@
 
 use horolog_measure::extraction::pattern::Pattern;
 use horolog_measure::extraction::{
-    Arrival, Class, Description, Event, EventKind, Left, LockKind, Observation, Observer, Options, Proposal,
-    WaitKind, propose,
+    Arrival, Chosen, Class, Description, Event, EventKind, Left, LockKind, Observation, Observer, Options,
+    Proposal, WaitKind, propose,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -451,7 +451,9 @@ fn what_the_kernel_does_not_serve_by_fixed_priorities_is_told() {
     };
     let (fifo, slices) = (|priority| Class::Fifo { priority }, |priority| Class::RoundRobin { priority });
     let normal = Class::Normal { nice: 0 };
-    for classes in [[fifo(5), fifo(5)], [fifo(5), slices(6)], [slices(5), slices(6)]] {
+    let either = |priority| Class::RealTime { priority };
+    for classes in [[fifo(5), fifo(5)], [fifo(5), slices(6)], [slices(5), slices(6)], [either(5), either(6)]]
+    {
         assert!(told(classes).is_empty(), "{classes:?}: {:?}", told(classes));
     }
     for (classes, begin) in [
@@ -460,11 +462,43 @@ fn what_the_kernel_does_not_serve_by_fixed_priorities_is_told() {
         ([slices(5), slices(5)], "`t10`, `t11`: SCHED_RR with equals"),
         ([slices(5), fifo(5)], "`t10`: SCHED_RR with equals"),
         ([fifo(5), Class::Unknown], "`t11`: the record does not tell the priority"),
+        ([either(5), either(5)], "`t10`, `t11`: the record does not tell SCHED_FIFO from SCHED_RR"),
+        ([either(5), fifo(5)], "`t10`: the record does not tell SCHED_FIFO from SCHED_RR"),
         ([Class::Unknown, Class::Unknown], "the record tells no priorities"),
     ] {
         let told = told(classes);
         assert!(told.len() == 1 && told[0].starts_with(begin), "{classes:?}: {told:?}");
     }
+}
+
+/// A thread with several priorities, and a real-time thread that is no task and not below all tasks.
+#[test]
+fn what_the_file_leaves_out_of_priorities_is_told() {
+    let job = |k: u64| job(Some((1 + 10 * k) * MS), 0, (1 + 10 * k) * MS, MS, WaitKind::SleepUntil);
+    let task = Thread { tid: 10, jobs: (0..30).map(job).collect() };
+    let once = Thread { tid: 11, jobs: vec![job(3)] };
+    let threads = [task, once];
+    let events = record(&threads);
+    let told = |priority: u8, class_changed: bool| {
+        let observer = observed(&threads, &events);
+        let describe = |tid: u32| {
+            let class = Class::Fifo { priority: if tid == 10 { 5 } else { priority } };
+            Description {
+                class_changed: class_changed && tid == 10,
+                ..described(tid, &format!("t{tid}"), class)
+            }
+        };
+        let only = Options { threads: vec![Chosen::Thread(10)], resolution_ns: 1, ..Options::default() };
+        let seen = Observation::default();
+        propose("told", &observer, &describe, &|_| String::new(), seen, &only).unmodelled()
+    };
+    assert!(told(4, false).is_empty(), "{:?}", told(4, false));
+    for priority in [5, 6] {
+        let told = told(priority, false);
+        assert!(told.len() == 1 && told[0].starts_with("thread 11 `t11` (SCHED_FIFO"), "{told:?}");
+    }
+    let told = told(4, true);
+    assert!(told.len() == 1 && told[0].starts_with("`t10`: priority or class changed"), "{told:?}");
 }
 
 #[test]

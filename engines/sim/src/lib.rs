@@ -10,6 +10,7 @@ mod drivers;
 mod earliest;
 mod engine;
 mod error;
+mod hand_on;
 mod helping;
 mod horizon;
 mod in_segment;

@@ -2,13 +2,14 @@
 
 use crate::engine::{End, Engine, Limits};
 use crate::error::{Reason, SimError};
+use crate::hand_on::{self, HandOn, Taker};
 use crate::patterned::Patterned;
 use crate::simulate::{check_range, outcome};
 use horolog_model::System;
 use horolog_model::pattern::ReleasePattern;
 use horolog_sched::Machine;
 use horolog_time::Span;
-use horolog_trace::{Outcome, Sink};
+use horolog_trace::{NullSink, Outcome, Sink};
 
 /// How far a replay may go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,6 +82,27 @@ pub struct WitnessResult {
 /// # Ok::<(), horolog_sim::SimError>(())
 /// ```
 pub fn replay<K: Sink>(
+    system: &System,
+    pattern: &ReleasePattern,
+    options: &ReplayOptions,
+    sink: &mut K,
+) -> Result<Replay, SimError> {
+    hand_on::to(sink, |taker| replay_to(system, pattern, options, taker))
+}
+
+fn replay_to(
+    system: &System,
+    pattern: &ReleasePattern,
+    options: &ReplayOptions,
+    taker: Taker<'_>,
+) -> Result<Replay, SimError> {
+    match taker {
+        Some(take) => run(system, pattern, options, &mut HandOn(take)),
+        None => run(system, pattern, options, &mut NullSink),
+    }
+}
+
+fn run<K: Sink>(
     system: &System,
     pattern: &ReleasePattern,
     options: &ReplayOptions,

@@ -3,13 +3,14 @@
 use crate::drawn::Drawn;
 use crate::engine::{Change, End, Engine, Limits};
 use crate::error::{Reason, SimError};
+use crate::hand_on::{self, HandOn, Taker};
 use crate::horizon::{default_horizon, listed_after};
 use crate::options::{DelayChoice, Horizon, SimOptions};
 use crate::source::Source;
 use horolog_model::System;
 use horolog_sched::{Machine, MachineBuilder};
 use horolog_time::Span;
-use horolog_trace::{ModeOutcome, Outcome, ServerOutcome, Sink, TaskOutcome};
+use horolog_trace::{ModeOutcome, NullSink, Outcome, ServerOutcome, Sink, TaskOutcome};
 
 /// The horizon of a run that ends by jobs: 292 years, so that no sum of times wraps.
 const FAR: u64 = u64::MAX / 2;
@@ -24,10 +25,17 @@ const FAR: u64 = u64::MAX / 2;
 /// Where the machine refuses the system, an option does not fit it, times near 2^64 ns would wrap, or the backlog
 /// of an overloaded task exceeds [`SimOptions::max_backlog`].
 pub fn simulate<K: Sink>(system: &System, options: &SimOptions, sink: &mut K) -> Result<Outcome, SimError> {
+    hand_on::to(sink, |taker| simulate_to(system, options, taker))
+}
+
+fn simulate_to(system: &System, options: &SimOptions, taker: Taker<'_>) -> Result<Outcome, SimError> {
     if crate::concerns(system) {
-        return crate::drivers::run(system, options, sink);
+        return match taker {
+            Some(take) => crate::drivers::run(system, options, &mut HandOn(take)),
+            None => crate::drivers::run(system, options, &mut NullSink),
+        };
     }
-    simulate_machine(system, MachineBuilder::new(system).job_budgets().build()?, options, sink)
+    simulate_machine_to(system, MachineBuilder::new(system).job_budgets().build()?, options, taker)
 }
 
 /// Like [`simulate`], with a machine of this system that need not be flat: a tree with servers, budgets and reserves,
@@ -36,6 +44,27 @@ pub fn simulate<K: Sink>(system: &System, options: &SimOptions, sink: &mut K) ->
 /// # Errors
 /// As for [`simulate`]. A machine of another system, with fewer tasks or processors, panics.
 pub fn simulate_machine<K: Sink>(
+    system: &System,
+    machine: Machine,
+    options: &SimOptions,
+    sink: &mut K,
+) -> Result<Outcome, SimError> {
+    hand_on::to(sink, |taker| simulate_machine_to(system, machine, options, taker))
+}
+
+fn simulate_machine_to(
+    system: &System,
+    machine: Machine,
+    options: &SimOptions,
+    taker: Taker<'_>,
+) -> Result<Outcome, SimError> {
+    match taker {
+        Some(take) => run(system, machine, options, &mut HandOn(take)),
+        None => run(system, machine, options, &mut NullSink),
+    }
+}
+
+fn run<K: Sink>(
     system: &System,
     machine: Machine,
     options: &SimOptions,

@@ -16,6 +16,9 @@ const UNDECLARED_MOST: u64 = 1_000_000;
 /// On a virtual machine the thread's clock may count 1 in so many of the pauses that the host makes within a job: a pause of 3.3 ms was off by 33 us.
 const GAP_PRECISION: u64 = 32;
 
+/// A program's clock, as that of a sound card, may run faster than the kernel's by this part.
+const CLOCKS_DIFFER: u64 = 1_000;
+
 impl Verifier {
     /// Checks that an arrival keeps the task's pattern; returns the earliest arrival that does.
     pub(crate) fn check_arrival(&mut self, task: usize, number: u64, arrival: u64) -> u64 {
@@ -65,6 +68,11 @@ impl Verifier {
         let early = expected.saturating_sub(arrival);
         let late = if exactly { arrival.saturating_sub(expected) } else { 0 };
         if early <= slack && late <= slack {
+            if model.is_observed && early > 0 {
+                // The slack is one for all arrivals: whoever always comes early comes too often, but for what clocks differ.
+                let differs = last.map_or(0, |last| expected.saturating_sub(last)) / CLOCKS_DIFFER;
+                self.tasks[task].last_arrival = Some(expected.saturating_sub(differs).max(arrival));
+            }
             return arrival;
         }
         if let (Arrival::Periodic { period }, true) = (&model.arrival, model.is_observed) {
@@ -72,6 +80,24 @@ impl Verifier {
             if goes_on.is_some_and(|expected| expected.abs_diff(arrival) <= slack) {
                 return arrival;
             }
+        }
+        if early > slack && self.has_no_timers() && self.tasks[task].tally.jobs <= 1 {
+            let message = format!(
+                "{} job {number} arrived at {}, {} too early behind one arrival alone; the trace has no interrupts, so that the timer of that \
+                 one may have come late",
+                model.name,
+                Span::from_ns(arrival),
+                Span::from_ns(early)
+            );
+            self.job_finding(
+                Class::CannotTell,
+                Check::Arrival,
+                task,
+                number,
+                message,
+                Some((arrival, expected)),
+            );
+            return arrival;
         }
         let between = last.map_or(0, |last| expected.saturating_sub(last));
         let undeclared = (between / UNDECLARED_SHARE).min(UNDECLARED_MOST);
@@ -130,6 +156,11 @@ impl Verifier {
         arrival
     }
 
+    /// Whether nothing on record would show a timer that comes late.
+    fn has_no_timers(&self) -> bool {
+        self.model.foreign && self.counts[Kind::InterruptEntry as usize] == 0
+    }
+
     /// An observed arrival came too late: the machine's doing where the processor was stopped for as much of that time as is too
     /// long. A program that was still at its job before, which ended at `done_at`, did not wait for its time: without what kept it from the
     /// processor it would have, or nobody can tell. Else it is the program's doing.
@@ -167,7 +198,7 @@ impl Verifier {
                 );
                 evidence = account.evidence;
             }
-        } else if self.model.foreign && self.counts[Kind::InterruptEntry as usize] == 0 {
+        } else if self.has_no_timers() {
             class = Class::CannotTell;
             message.push_str("; the trace has no interrupts, so that this may be a timer that came late");
         }

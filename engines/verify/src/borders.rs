@@ -158,6 +158,9 @@ impl Verifier {
     }
 
     fn border_finding(&mut self, task: usize, job: u64, place: usize, what: &str) {
+        if self.model.foreign {
+            return;
+        }
         let name = self.resources.name(place);
         let message = format!("resource {name}: {} job {job} {what}", self.model.tasks[task].name);
         self.job_finding(Class::ModelViolated, Check::Resource, task, job, message, None);

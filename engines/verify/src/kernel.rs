@@ -244,6 +244,8 @@ impl Verifier {
             (Class::MachineDisturbed, did, "stops from outside")
         } else if self.model.is_best_effort && !self.model.kernels[cpu] && slept <= MONITOR_WAIT {
             (Class::CannotTell, "slept, or waited for the agent of its processor,", SLEEP)
+        } else if self.model.foreign && self.resources.has_any() {
+            (Class::CannotTell, "slept, or waited for a resource,", SLEEP)
         } else {
             (Class::ModelViolated, "slept", SLEEP)
         };
@@ -253,7 +255,9 @@ impl Verifier {
             self.breach(cpu, self.now, slept, false, what);
             self.mark(task, What::Stop(slept));
         } else {
-            self.breach_of(task, (since, self.now), slept, what);
+            if class == Class::ModelViolated {
+                self.breach_of(task, (since, self.now), slept, what);
+            }
             let is_kept = self.keeps_others_waiting(task, (since, self.now));
             self.mark(task, if is_kept { What::Keep(slept) } else { What::Sleep(slept) });
         }

@@ -27,11 +27,18 @@ pub struct Options {
     /// What a measured trace may deviate from the model beyond the platform's costs. A simulated trace may not
     /// deviate at all.
     pub tolerance: Tolerance,
+    /// What else speaks against a yes: without a finding the verdict is unknown, and these are the first notes.
+    pub doubts: Vec<String>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { listed_per_group: 20, bound_override: Vec::new(), tolerance: Tolerance::default() }
+        Options {
+            listed_per_group: 20,
+            bound_override: Vec::new(),
+            tolerance: Tolerance::default(),
+            doubts: Vec::new(),
+        }
     }
 }
 

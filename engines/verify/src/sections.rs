@@ -208,6 +208,13 @@ impl Resources {
         !self.all.is_empty()
     }
 
+    /// Why sections are held against nothing.
+    pub(crate) fn why_not_judged(&self, is_foreign: bool) -> Option<String> {
+        let why =
+            "horolog did not run it, so what it locks, and for what it sleeps within a job, is not judged";
+        (is_foreign && self.has_any()).then(|| why.to_owned())
+    }
+
     pub(crate) fn name(&self, place: usize) -> &str {
         &self.all[place].name
     }

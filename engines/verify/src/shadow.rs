@@ -543,8 +543,10 @@ impl Verifier {
         }
     }
 
-    /// A timer interrupt that came late is a finding where a job missed its deadline behind it: without one nothing would name the reason.
-    pub(crate) fn name_late_timers(&mut self, missed: &[MissedJob]) {
+    /// The jobs that missed their deadlines. A timer interrupt that came late is a finding where one did behind it: without one nothing would
+    /// name the reason.
+    pub(crate) fn missed_jobs_and_late_timers(&mut self) -> Vec<MissedJob> {
+        let missed = self.missed_jobs();
         for (place, &cpu) in self.model.cpus.iter().enumerate() {
             for late in std::mem::take(&mut self.compared[place].late_timers) {
                 let is_behind = |job: &MissedJob| {
@@ -575,6 +577,7 @@ impl Verifier {
                 });
             }
         }
+        missed
     }
 
     fn divergence_message(&self, candidate: Candidate, stretch: Stretch, length: u64) -> String {

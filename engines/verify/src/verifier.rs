@@ -128,7 +128,8 @@ impl Verifier {
         let modes = InModes::of(&companion.system, model.simulated, model.cpus.len())?;
         let is_decided = |cpu| decisions.iter().any(|one| one.cpu == cpu);
         let mut unknown = modes::unjudged(&companion.system, model.simulated, is_decided);
-        unknown.extend(not_decided);
+        unknown.extend(not_decided.into_iter().chain(options.doubts.iter().cloned()));
+        unknown.extend(resources.why_not_judged(model.foreign));
         let cpus: Vec<Processor> = (0..model.cpus.len())
             .map(|cpu| {
                 let tasks = (0..model.tasks.len()).filter(|&task| model.tasks[task].cpu == cpu).collect();
@@ -557,8 +558,7 @@ impl Verifier {
         self.notes(&mut notes, damage.as_ref());
         self.excuse_unseen_pauses(&mut notes);
         self.excuse_unseen_stretches(&mut notes);
-        let missed_jobs = self.missed_jobs();
-        self.name_late_timers(&missed_jobs);
+        let missed_jobs = self.missed_jobs_and_late_timers();
         // What a trace does not show may have been anything; so may be what is seen behind a hole.
         let has_hole = damage.as_ref().is_some_and(|damage| damage.is_hole);
         if has_hole {

@@ -1,11 +1,11 @@
 //! `--format`: how results are told, once on standard output and as often as wanted in files.
 
 use crate::failure::Failure;
+use crate::outputs;
 use crate::results::VerdictFormat;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::Error;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use horolog_closed_loop::keep_input;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -122,13 +122,12 @@ impl Formats {
     /// Those whose files no other word of the command line names.
     pub(crate) fn that_lose_nothing(&self, words: &[OsString]) -> Formats {
         let is_safe =
-            |one: &&Telling| one.file.as_ref().is_none_or(|file| keep_what_is_named(file, words).is_ok());
+            |one: &&Telling| one.file.as_ref().is_none_or(|file| outputs::loses_nothing(file, words));
         Formats { all: self.all.iter().filter(is_safe).cloned().collect() }
     }
 
-    /// Refuses two formats for one place and files that `words`, the whole command line, name for something else, and makes the files, so
-    /// that one that cannot be written is told before the work.
-    pub(crate) fn begin(&self, words: &[OsString]) -> Result<(), Failure> {
+    /// Refuses two formats for one place, and makes the files, so that one that cannot be written is told before the work.
+    pub(crate) fn begin(&self) -> Result<(), Failure> {
         for (at, one) in self.all.iter().enumerate() {
             if self.all[..at].iter().any(|before| before.file == one.file) {
                 let place = one
@@ -139,12 +138,8 @@ impl Formats {
                     "two formats for {place}\n  = help: one of them goes to a file of its own: `--format junit=FILE`"
                 )));
             }
-            if let Some(file) = &one.file {
-                keep_what_is_named(file, words)?;
-            }
-        }
-        for one in &self.all {
-            if let Some(file) = &one.file {
+            // Who reads a pipe would take the end of a first writer for the end of all.
+            if let Some(file) = one.file.as_ref().filter(|file| !is_pipe(file)) {
                 std::fs::File::create(file).map_err(|error| Failure::file("write", file, &error))?;
             }
         }
@@ -152,24 +147,9 @@ impl Formats {
     }
 }
 
-/// Refuses an output that another word of the command line names: what is read there would be lost.
-fn keep_what_is_named(output: &Path, words: &[OsString]) -> Result<(), Failure> {
-    for word in words {
-        let Some(word) = word.to_str() else {
-            keep_input(Path::new(word), output).map_err(Failure::from)?;
-            continue;
-        };
-        let of_format = word.strip_prefix("--format=").unwrap_or(word);
-        if Telling::of_word(of_format).is_ok_and(|told| told.file.is_some()) {
-            continue;
-        }
-        // A file stands also behind an option, and behind the name of a pair.
-        let ends = word.match_indices('=').map(|(at, _)| &word[at + 1..]);
-        for named in std::iter::once(word).chain(ends) {
-            keep_input(Path::new(named), output).map_err(Failure::from)?;
-        }
-    }
-    Ok(())
+/// Whether something is there that is neither a file nor a folder.
+fn is_pipe(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// The values of an enumeration that are offered.
@@ -244,7 +224,7 @@ mod tests {
         assert_eq!(formats(&["junit=x.xml"]).on_stdout(), VerdictFormat::Table);
         assert!(!formats(&["junit=x.xml"]).is_for_programs() && formats(&["junit=x.xml"]).has_programs());
         assert_eq!(formats(&["junit=x.xml", "github"]).on_stdout(), VerdictFormat::Github);
-        assert!(formats(&["json", "github"]).begin(&[]).is_err(), "both to standard output");
-        assert!(formats(&["json=/nowhere/x"]).begin(&[]).is_err(), "there is no such folder");
+        assert!(formats(&["json", "github"]).begin().is_err(), "both to standard output");
+        assert!(formats(&["json=/nowhere/x"]).begin().is_err(), "there is no such folder");
     }
 }

@@ -3,7 +3,6 @@
 use crate::arguments::FileArguments;
 use crate::failure::Failure;
 use crate::progress;
-use horolog_closed_loop::keep_input;
 use horolog_interchange::Format as Foreign;
 use horolog_model::file;
 use horolog_model::{Diagnostics, Source, System};
@@ -48,15 +47,6 @@ pub(crate) fn read(words: &FileArguments) -> Result<(System, Source), Diagnostic
 /// The same for a verb that cannot go on without.
 pub(crate) fn system(words: &FileArguments) -> Result<(System, Source), Failure> {
     read(words).map_err(|found| Failure::diagnostics(found).in_file(&name(&words.file)))
-}
-
-/// Refuses outputs that are the system file itself.
-pub(crate) fn keep<'a>(
-    words: &FileArguments,
-    outputs: impl IntoIterator<Item = &'a Option<PathBuf>>,
-) -> Result<(), Failure> {
-    let mut outputs = outputs.into_iter().flatten();
-    outputs.try_for_each(|output| keep_input(&words.file, output)).map_err(Failure::from)
 }
 
 /// Reads a file of another tool.

@@ -19,6 +19,7 @@ mod manual;
 mod measure_arguments;
 mod network_arguments;
 mod output;
+mod outputs;
 mod partition_arguments;
 mod progress;
 mod qos_arguments;
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
         Err(status) => return status,
     };
     progress::set_quiet(arguments.quiet);
-    if let Err(failure) = early.formats.begin(&words) {
+    if let Err(failure) = outputs::keep_inputs(&words).and_then(|()| early.formats.begin()) {
         // Programs get it in their form, too, but not in a file that is read.
         let formats = early.formats.that_lose_nothing(&words);
         let _ = results::tell_failure(&formats, &failure).and_then(|()| output::finish());

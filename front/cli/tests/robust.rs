@@ -34,9 +34,17 @@ fn an_output_that_is_the_input_leaves_it_as_it_was() {
     let told = |file: &str| format!("json={file}");
     let (told_in_system, told_in_link, told_in_trace) = (told(&system), told(&hard_link), told(&trace));
     let joined = format!("--format={told_in_system}");
+    let (profile, command) = (inside(&place, "machine.toml"), inside(&place, "command.sh"));
+    for file in [&profile, &command] {
+        fs::write(file, "#!/bin/sh\n").unwrap();
+    }
+    let ctf = place.path().join("old.ctf");
+    fs::create_dir(&ctf).unwrap();
+    let in_ctf = ctf.join("trace.hrt").display().to_string();
+    fs::copy(&trace, &in_ctf).unwrap();
     let (replay, told_in_pattern) = (format!("--replay={counterexample}"), told(&counterexample));
     let other = format!("junit={}", inside(&place, "other.xml"));
-    let calls: [(&str, &[&str]); 23] = [
+    let calls: [(&str, &[&str]); 27] = [
         (&system, &["check", &system, "--format", &told_in_system]),
         (&system, &["analyze", "--format", &other, &joined, &system]),
         (&system, &["simulate", &system, "--format", &told_in_link]),
@@ -51,6 +59,10 @@ fn an_output_that_is_the_input_leaves_it_as_it_was() {
         (&system, &["analyze", "--partition", "first-fit", &system, "--output", &system]),
         (&system, &["analyze", "--partition", "first-fit", &system, "--output", &hard_link]),
         (&system, &["analyze", &system, "--counterexample", &hard_link]),
+        (&system, &["loop", &system, "--for", "10ms", "--out", place.path().to_str().unwrap()]),
+        (&profile, &["analyze", &system, "--machine", &profile, "--certificate", &profile]),
+        (&command, &["trace", "record", "-o", &command, "--", &command]),
+        (&in_ctf, &["trace", "convert", &in_ctf, ctf.to_str().unwrap()]),
         (&system, &["qos", "allocate", &system, "--curve", &hard_link]),
         (&trace, &["qos", "allocate", &system, "--from", &trace, "--curve", &trace]),
         (&trace, &["trace", "convert", &trace, &trace, "--to", "perfetto"]),
@@ -68,11 +80,38 @@ fn an_output_that_is_the_input_leaves_it_as_it_was() {
         assert!(found.err.contains("is what is read") && found.err.contains("another name"), "{found:?}");
         assert!(fs::read(input).unwrap() == before, "{words:?} has changed its input");
     }
+    // Nor where it comes through the standard input.
+    let before = fs::read(&system).unwrap();
+    for words in [["check", "-", "--format", &told_in_system], ["analyze", "-", "--certificate", &system]] {
+        let input = OpenOptions::new().read(true).open(&system).unwrap();
+        let found = Done::of(horolog(words).stdin(input));
+        assert!(found.status == Some(2) && fs::read(&system).unwrap() == before, "{words:?}: {found:?}");
+    }
     // Nor by an error of usage.
     let before = fs::read(&system).unwrap();
     let found = done(["check", &system, "--nothing", "--format", &told_in_system, "--format", &other]);
     assert!(found.status == Some(2) && fs::read(&system).unwrap() == before, "{found:?}");
     assert!(fs::read_to_string(inside(&place, "other.xml")).unwrap().contains("--nothing"));
+}
+
+/// What a loop has written may be looped again in its folder, and a pipe has one writer.
+#[test]
+fn a_legal_output_is_not_refused() {
+    let (place, system) = folder(TINY);
+    let out = inside(&place, "out");
+    let looped = |file: &str| {
+        let words = ["loop", file, "--for", "20ms", "--machine", "none", "--best-effort", "--out", &out];
+        let found = done(words);
+        assert_ne!(found.no_panic().status, Some(2), "{found:?}");
+    };
+    looped(&system);
+    looped(&place.path().join("out/system.toml").display().to_string());
+    let pipe = inside(&place, "pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().unwrap();
+    let found = done(["check", &system, "--format", &format!("json={pipe}")]);
+    let read = reader.wait_with_output().unwrap();
+    assert!(found.status == Some(0) && read.stdout.starts_with(b"{"), "{found:?} {read:?}");
 }
 
 #[test]

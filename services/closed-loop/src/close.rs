@@ -151,7 +151,10 @@ pub fn prepare(
     with_costs(system, &request, &mut |done| stage(Stage::Measure, done))
 }
 
-/// What a loop writes, but for `system.toml`, which is written first and may be what the loop was given.
+/// The system with its costs, as the loop prints it.
+const SYSTEM: &str = "system.toml";
+
+/// What a loop writes, but for [`SYSTEM`], which is written first and may be what the loop was given.
 const WRITTEN: [&str; 12] = [
     "analysis.json",
     "analysis-without-costs.json",
@@ -167,12 +170,24 @@ const WRITTEN: [&str; 12] = [
     "trace.counterexample.json",
 ];
 
-/// Refuses a folder in which the loop would write over what it is given.
+/// Refuses a folder in which the loop would write over what it reads: the system file and, where one was named, the machine's profile.
 ///
 /// # Errors
-/// The system file is, by its name or a link, one of those that a loop removes and writes.
-pub fn keep_system_file(system: &Path, out: &Path) -> Result<(), LoopError> {
-    WRITTEN.iter().try_for_each(|name| keep_input(system, &out.join(name)))
+/// One of them is, by its name or a link, a file that a loop removes or writes. A `system.toml` as an earlier loop has written it may be
+/// what the loop is given.
+pub fn keep_loop_inputs(system: &Path, profile: Option<&Path>, out: &Path) -> Result<(), LoopError> {
+    for input in std::iter::once(system).chain(profile) {
+        WRITTEN.iter().try_for_each(|name| keep_input(input, &out.join(name)))?;
+    }
+    let written = out.join(SYSTEM);
+    let is_as_written = |text: String| {
+        let read = horolog_model::file::read(&text, SYSTEM, &[]);
+        read.is_ok_and(|(system, _)| horolog_model::file::print(&system) == text)
+    };
+    match keep_input(system, &written) {
+        Err(error) if !std::fs::read_to_string(system).is_ok_and(is_as_written) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Removes what an earlier loop has left in the folder: no old result may lie beside a new one.
@@ -207,7 +222,7 @@ pub fn close(
     stage(Stage::Prove, "");
     let proof = prove(system, costs)?;
     notes.extend(proof.costs.notes.iter().cloned());
-    save(&options.out.join("system.toml"), horolog_model::file::print(&proof.system).as_bytes())?;
+    save(&options.out.join(SYSTEM), horolog_model::file::print(&proof.system).as_bytes())?;
     save_json(&options.out.join("analysis.json"), &proof.analysis)?;
     if let Some(without_costs) = &proof.without_costs {
         save_json(&options.out.join("analysis-without-costs.json"), without_costs)?;

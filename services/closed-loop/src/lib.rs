@@ -16,8 +16,10 @@ mod error;
 mod event_diff;
 #[cfg(feature = "run")]
 mod flight;
+mod inputs;
 #[cfg(feature = "run")]
 mod installed;
+mod kernel_order;
 mod machine;
 #[cfg(feature = "run")]
 mod measured;
@@ -40,7 +42,7 @@ mod verified;
 mod whole_trace;
 
 #[cfg(feature = "run")]
-pub use close::{LoopDocument, LoopOptions, LoopResult, Stage, close, keep_system_file, prepare};
+pub use close::{LoopDocument, LoopOptions, LoopResult, Stage, close, keep_loop_inputs, prepare};
 pub use costs::{CostInUse, CostOrigin, CostRequest, CostSource, with_costs};
 pub use counterexample::counterexample_beside;
 pub use date::now;
@@ -48,6 +50,7 @@ pub use documents::{AnalysisDocument, Closed, closing_of_proof, closing_of_verif
 pub use error::LoopError;
 #[cfg(feature = "run")]
 pub use event_diff::{DistributionDiff, DurationDiff, EventDiff, LockDiff, LockProfile, Presence, TraceDiff};
+pub use inputs::keep_input;
 #[cfg(feature = "run")]
 pub use installed::{CommandOutput, run_installed};
 pub use machine::{MachineChoice, ProfilePlaces, SYSTEM_PROFILE, read_profile};
@@ -62,7 +65,5 @@ pub use serve::serve_thread;
 pub use simulated::{replayed_run, simulated_run};
 pub use told::{Told, ToldPlace, place_told, words_told};
 #[cfg(feature = "run")]
-pub use traces::{
-    Converted, TraceCounts, TraceFormat, convert_trace, keep_input, trace_diff, trace_statistics,
-};
+pub use traces::{Converted, TraceCounts, TraceFormat, convert_trace, trace_diff, trace_statistics};
 pub use verified::{bounds, is_own_trace, is_simulated, override_bounds, verify_foreign, verify_trace};

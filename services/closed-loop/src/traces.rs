@@ -2,6 +2,7 @@
 
 use crate::LoopError;
 use crate::event_diff::{self, TraceDiff};
+use crate::inputs::{is_within, keep_input};
 use horolog_time::{Instant, Span};
 use horolog_trace::diff::{Run, diff};
 use horolog_trace::file::{Header, Reader, Thread};
@@ -12,26 +13,7 @@ use horolog_trace::{Record, ctf, perfetto};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-
-/// Refuses to write where what is read lies: the file would be emptied first. A pipe or a terminal may be both.
-///
-/// # Errors
-/// Both are one file, also by a link.
-pub fn keep_input(input: &Path, output: &Path) -> Result<(), LoopError> {
-    let place = |path: &Path| {
-        let found = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-        Some((found.dev(), found.ino()))
-    };
-    match (place(input), place(output)) {
-        (Some(read), Some(written)) if read == written => Err(LoopError::bad_input(format_args!(
-            "{} is what is read, so nothing is written there; give the output another name",
-            output.display()
-        ))),
-        _ => Ok(()),
-    }
-}
 
 /// What a trace can be converted to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -203,6 +185,13 @@ pub fn convert_trace(
     filter: &Filter,
 ) -> Result<Converted, LoopError> {
     keep_input(path, out)?;
+    if format == TraceFormat::Ctf && is_within(path, out) {
+        return Err(LoopError::bad_input(format_args!(
+            "{} is what is read and lies in {}, which is written anew; give the output another name",
+            path.display(),
+            out.display()
+        )));
+    }
     let mut converted = Converted::default();
     let reader = match format {
         TraceFormat::Perfetto | TraceFormat::PerfettoCompressed => {
@@ -257,7 +246,8 @@ fn to_perfetto(
 }
 
 fn to_parquet(path: &Path, out: &Path, filter: &Filter, records: &mut u64) -> Result<FileReader, LoopError> {
-    let mut exporter = horolog_trace::parquet::Exporter::new(create(out)?, Reader::open(path)?.header())?;
+    let mut output = create(out)?;
+    let mut exporter = horolog_trace::parquet::Exporter::new(&mut output, Reader::open(path)?.header())?;
     let reader = each_chosen(path, filter, |reader, record| {
         *records += 1;
         let taken = match reader.user_event(record) {
@@ -266,6 +256,7 @@ fn to_parquet(path: &Path, out: &Path, filter: &Filter, records: &mut u64) -> Re
         };
         Ok(taken?)
     })?;
-    exporter.finish()?.flush().map_err(|error| LoopError::writing(out, error))?;
+    exporter.finish()?;
+    output.flush().map_err(|error| LoopError::writing(out, error))?;
     Ok(reader)
 }

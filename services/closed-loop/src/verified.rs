@@ -2,7 +2,7 @@
 
 use crate::counterexample::look_for_counterexamples;
 use crate::other_system::other_system;
-use crate::{LoopError, Proof, misfit};
+use crate::{LoopError, Proof, kernel_order, misfit};
 use horolog_model::{System, TaskId};
 use horolog_time::Span;
 use horolog_trace::file::{Header, Reader};
@@ -137,8 +137,15 @@ pub fn verify_foreign(
     let mut reader = Reader::new(bytes.as_slice())?;
     let mut options = Options::default();
     options.bound_override = bound_override;
+    options.doubts = kernel_order::doubts(&proof.system, &foreign);
+    options
+        .doubts
+        .extend(foreign.damage.as_ref().map(|damage| format!("the recording is damaged: {damage}")));
     let mut found = verify(&proof.system, &bounds(proof), &mut reader, &options)?;
     found.notes.extend(foreign.notes);
+    // What was read up to there was judged; the rest may have been anything.
+    found.complete &= foreign.damage.is_none();
+    found.damage = foreign.damage;
     look_for_counterexamples(proof, || Reader::new(bytes.as_slice()), &mut found, counterexample)?;
     Ok(found)
 }

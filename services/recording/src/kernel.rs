@@ -82,7 +82,7 @@ impl Kernel {
         let what = format!("kernel scheduling ({:?})", recorder.choice().backend).to_lowercase();
         Ok(Kernel {
             recorder: Some(recorder),
-            records: KernelRecords::new(origin_ns, []),
+            records: KernelRecords::new(origin_ns, []).with_all_sleeps(),
             tracked: Tracked::default(),
             what,
         })

@@ -58,6 +58,16 @@ pub(super) fn foot(footer: &Footer, offset: u64) -> Result<Vec<u8>, TraceError> 
     Ok(bytes)
 }
 
+/// A head's JSON.
+pub(super) fn header(json: &[u8]) -> serde_json::Result<Header> {
+    serde_json::from_slice(json)
+}
+
+/// A foot's JSON.
+pub(super) fn footer(json: &[u8]) -> serde_json::Result<Footer> {
+    serde_json::from_slice(json)
+}
+
 fn json_of<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, TraceError> {
     let json = serde_json::to_vec(value).map_err(|error| {
         TraceError::unsupported(format!("no JSON for the trace's head: {error}"), "report it")

@@ -107,7 +107,7 @@ impl<R: Read> Reader<R> {
         let length = layout::u32_at(&head, 12);
         let json = read_json(&mut input, length, layout::u32_at(&head, 16))
             .map_err(|reason| TraceError::not_a_trace(format!("the trace's head is damaged: {reason}")))?;
-        let header: Header = serde_json::from_slice(&json).map_err(|error| {
+        let header = layout::header(&json).map_err(|error| {
             TraceError::not_a_trace(format!("the head of the trace cannot be read: {error}"))
         })?;
         let blocks_from = HEAD as u64 + u64::from(length);
@@ -369,7 +369,7 @@ impl<R: Read> Reader<R> {
             }
             _ => Err("it is cut off".to_owned()),
         };
-        let footer = json.and_then(|json| serde_json::from_slice::<Footer>(&json).map_err(|e| e.to_string()));
+        let footer = json.and_then(|json| layout::footer(&json).map_err(|e| e.to_string()));
         match footer {
             Ok(footer) => {
                 self.take_footer(footer);
@@ -536,7 +536,7 @@ impl<R: Read + Seek> Reader<R> {
             return Ok(None);
         }
         let json = read_json(&mut self.input, layout::u32_at(&head, 4), layout::u32_at(&head, 8));
-        Ok(json.ok().and_then(|json| serde_json::from_slice(&json).ok()))
+        Ok(json.ok().and_then(|json| layout::footer(&json).ok()))
     }
 
     /// Goes to `time`: the next record is the first one at or after it. The foot's index makes it fast; without

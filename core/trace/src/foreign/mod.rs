@@ -23,9 +23,11 @@ mod trace_dat;
 pub use mapping::{Mapping, Selector};
 pub use recording::is_recording;
 
-use crate::file::{Footer, Header, Reader, Thread, Writer};
+use crate::file::{Damage, Footer, Header, Reader, Thread, Writer};
+use crate::kernel_priority::Seen;
 use crate::{Record, Sink, TraceError};
 use horolog_time::{Instant, Span};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
@@ -155,6 +157,12 @@ struct Source {
     events: Vec<Event>,
     lost: u64,
     notes: Vec<String>,
+    /// Of the machine, as a head has it.
+    machine: BTreeMap<String, String>,
+    /// From where on it cannot be read.
+    damage: Option<Damage>,
+    /// With which priorities threads were seen, by the kernel's number of the thread.
+    priorities: BTreeMap<u32, Seen>,
 }
 
 /// An imported trace.
@@ -168,6 +176,10 @@ pub struct Foreign {
     pub records: Vec<Record>,
     /// What the reader must know.
     pub notes: Vec<String>,
+    /// With which priorities its threads were seen, by the kernel's number of the thread; without those of which nothing is told.
+    pub priorities: BTreeMap<u32, Seen>,
+    /// From where on the file could not be read.
+    pub damage: Option<Damage>,
 }
 
 impl Foreign {
@@ -230,21 +242,18 @@ pub fn import_bytes(
     "foreign".clone_into(&mut header.backend);
     header.clock = source.clock;
     header.origin_ns = origin;
+    header.machine = source.machine;
     let mut notes = source.notes;
-    for (task, name) in (0..).zip(tasks) {
-        let threads = derived.threads.iter().filter(|thread| thread.task == Some(task));
-        let threads: Vec<String> = threads.map(|thread| thread.tid.to_string()).collect();
-        if threads.len() > 1 {
-            notes.push(format!(
-                "`{name}`: {} threads count as this task ({}): `--map {name}=NUMBER` takes one of them",
-                threads.len(),
-                threads.join(", ")
-            ));
-        }
-    }
     notes
         .push("arrivals are wake-ups as observed; a job is what a thread does between two sleeps".to_owned());
-    Ok(Foreign { header, threads: derived.threads, records: derived.records, notes })
+    let mut priorities = source.priorities;
+    for event in &source.events {
+        if let EventKind::Switch { next, next_prio: Some(prio), .. } = event.kind {
+            *priorities.entry(next).or_default().entry(prio).or_default() += 1;
+        }
+    }
+    let (threads, records, damage) = (derived.threads, derived.records, source.damage);
+    Ok(Foreign { header, threads, records, notes, priorities, damage })
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Recordings of programs in horolog's own format (`trace record --kernel`): switches and wake-ups of their threads, without the state in which
-//! a thread left its processor.
+//! Recordings of programs in horolog's own format (`trace record --kernel`): switches and wake-ups of their threads. Those of older versions
+//! lack the state in which a thread left its processor.
 
 use super::{Event, EventKind, Source};
 use crate::file::{Reader, Thread};
@@ -26,6 +26,8 @@ enum Raw {
         prev: u64,
         next: u64,
         is_behind_hidden: bool,
+        /// The letter of the state in which the thread left, where that is on record.
+        state: Option<u8>,
     },
     Wakeup(u64),
     /// The thread asks for a lock, and has it or gives it up.
@@ -36,15 +38,28 @@ enum Raw {
 
 /// What the recording's kernel records tell.
 pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<Source, TraceError> {
-    let mut source = Source { clock: reader.header().clock.clone(), ..Source::default() };
+    let (clock, machine) = (reader.header().clock.clone(), reader.header().machine.clone());
+    let mut source = Source { clock, machine, ..Source::default() };
     let origin = reader.header().origin_ns;
     let mut raw: Vec<(u64, u32, Raw)> = Vec::new();
     let mut hidden: HashSet<u16> = HashSet::new();
+    // The place of each processor's last switch.
+    let mut last: HashMap<u16, usize> = HashMap::new();
     while let Some(record) = reader.next_record() {
         let Record { time, kind, cpu, value, extra, .. } = record;
         let what = match kind {
             Kind::KernelSwitch => {
-                Raw::Switch { prev: value, next: extra, is_behind_hidden: hidden.remove(&cpu) }
+                last.insert(cpu, raw.len());
+                Raw::Switch { prev: value, next: extra, is_behind_hidden: hidden.remove(&cpu), state: None }
+            }
+            Kind::KernelBlock => {
+                let switch = last.get(&cpu).and_then(|&place| raw.get_mut(place));
+                if let Some((_, _, Raw::Switch { prev, state, .. })) = switch
+                    && *prev == value
+                {
+                    *state = u8::try_from(extra).ok();
+                }
+                continue;
             }
             Kind::KernelWakeup => Raw::Wakeup(value),
             Kind::User => match reader.user_event(&record).map(|event| event.name()) {
@@ -70,12 +85,9 @@ pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<Source, TraceError
         };
         raw.push((origin.saturating_add(time.as_ns()), u32::from(cpu), what));
     }
-    if let Some(damage) = reader.damage() {
-        source.lost = source.lost.max(1);
-        source.notes.push(format!("the recording is damaged, and read up to there: {damage}"));
-    }
+    source.damage = reader.damage().cloned();
     if !raw.iter().any(|(_, _, what)| matches!(what, Raw::Switch { .. })) {
-        if let Some(damage) = reader.damage() {
+        if let Some(damage) = &source.damage {
             return Err(TraceError::not_a_trace(format!("the recording is damaged: {damage}")));
         }
         return Err(TraceError::unsupported(
@@ -86,6 +98,9 @@ pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<Source, TraceError
     raw.sort_by_key(|(time, _, _)| *time);
     // The foot has the last names.
     source.events = events(&raw, reader.threads());
+    if let Some(foot) = reader.footer() {
+        source.priorities.clone_from(&foot.priorities);
+    }
     Ok(source)
 }
 
@@ -112,7 +127,7 @@ fn events(raw: &[(u64, u32, Raw)], threads: &[Thread]) -> Vec<Event> {
             next_prio: None,
         };
         match *what {
-            Raw::Switch { prev, next, is_behind_hidden } => {
+            Raw::Switch { prev, next, is_behind_hidden, .. } => {
                 let before = has.insert(*cpu, next);
                 // Switches between threads of other programs are not in the recording.
                 if let Some(before) = before.filter(|&before| tid(before) != tid(prev))
@@ -145,9 +160,16 @@ fn events(raw: &[(u64, u32, Raw)], threads: &[Thread]) -> Vec<Event> {
     events
 }
 
-/// Of each switch the letter of the state of the thread that left: asleep where it is woken next, able to run where it gets a processor
-/// without. Of its last one that is not known, and what it was at then is no job, as with the end of a thread.
+/// Of each switch the letter of the state of the thread that left. Where no state is on record it was asleep where it is woken next, and able to
+/// run where it gets a processor without. Of its last switch that is not known then, and what it was at is no job, as with the end of a thread.
 fn states(raw: &[(u64, u32, Raw)], tid: &impl Fn(u64) -> u32) -> Vec<u8> {
+    let state_of = |what: &Raw| match what {
+        Raw::Switch { state, .. } => *state,
+        _ => None,
+    };
+    if raw.iter().any(|(_, _, what)| state_of(what).is_some()) {
+        return raw.iter().map(|(_, _, what)| state_of(what).unwrap_or(b'R')).collect();
+    }
     let mut states = vec![b'R'; raw.len()];
     let mut is_woken_next: HashMap<u32, bool> = HashMap::new();
     for (place, (_, _, what)) in raw.iter().enumerate().rev() {

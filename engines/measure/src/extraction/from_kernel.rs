@@ -4,6 +4,7 @@ use super::event::{Event, EventKind, Left, WaitKind};
 use horolog_sys::kernel_trace::{Class, KernelEvent, KernelEventKind, Thread};
 use horolog_sys::thread_facts::FileKind;
 use horolog_sys::waiting_call::WaitingCall;
+use horolog_trace::kernel_priority;
 use std::collections::BTreeMap;
 
 /// What a file descriptor of a thread is; asked once a descriptor.
@@ -34,17 +35,16 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// The thread with the priority that it had most often: many programs begin, and some end, in an ordinary class.
+    /// The thread with its own priority ([`kernel_priority::own`]).
     #[must_use]
-    pub fn usual(&self) -> Thread {
-        let usual = self.priorities.iter().max_by_key(|(prio, count)| (**count, std::cmp::Reverse(**prio)));
-        Thread { prio: usual.map_or(self.thread.prio, |(prio, _)| *prio), ..self.thread }
+    pub fn own(&self) -> Thread {
+        Thread { prio: kernel_priority::own(&self.priorities).unwrap_or(self.thread.prio), ..self.thread }
     }
 
-    /// Whether it had several real-time priorities.
+    /// Whether it had others, too ([`kernel_priority::is_changing`]).
     #[must_use]
     pub fn is_changing(&self) -> bool {
-        self.priorities.keys().filter(|prio| **prio < 100).count() > 1
+        kernel_priority::is_changing(&self.priorities)
     }
 }
 

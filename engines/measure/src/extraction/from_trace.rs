@@ -11,7 +11,7 @@ use horolog_model::{Policy, System};
 use horolog_sys::waiting_call::WaitingCall;
 use horolog_trace::file::Reader;
 use horolog_trace::foreign::{self, Activity};
-use horolog_trace::{Kind, LossCause, NO_TASK, Record, TraceError};
+use horolog_trace::{Kind, LossCause, NO_TASK, Record, TraceError, kernel_priority};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek};
 use std::path::Path;
@@ -153,7 +153,7 @@ impl Names {
         }
     }
 
-    /// Each thread with the priority that it had most often.
+    /// Each thread with its own priority.
     fn described(&self) -> BTreeMap<u32, Description> {
         let describe = |(tid, (comm, priorities)): (&u32, &(String, BTreeMap<i32, u64>))| {
             (*tid, with_priorities(unknown(*tid, comm), priorities))
@@ -162,17 +162,15 @@ impl Names {
     }
 }
 
-/// A thread with the class of the priority that it had most often.
+/// A thread with the class of its own priority.
 fn with_priorities(thread: Description, priorities: &BTreeMap<i32, u64>) -> Description {
-    let usual = priorities.iter().max_by_key(|(prio, count)| (**count, std::cmp::Reverse(**prio)));
-    let class = match usual.map(|(prio, _)| *prio) {
+    let class = match kernel_priority::own(priorities) {
         None => Class::Unknown,
         Some(..0) => Class::Deadline { runtime_ns: 0, deadline_ns: 0, period_ns: 0 },
-        Some(prio @ 0..=98) => Class::Fifo { priority: (99 - prio) as u8 },
+        Some(prio @ 0..=98) => Class::RealTime { priority: (99 - prio) as u8 },
         Some(prio) => Class::Normal { nice: prio.saturating_sub(120) },
     };
-    let class_changed = priorities.keys().filter(|prio| **prio < 100).count() > 1;
-    Description { class, class_changed, ..thread }
+    Description { class, class_changed: kernel_priority::is_changing(priorities), ..thread }
 }
 
 /// Proposes a system from a trace of horolog.
@@ -370,7 +368,9 @@ impl Walk {
         let (time, cpu) = (record.time.as_ns(), u32::from(record.cpu));
         self.last_ns = self.last_ns.max(time);
         if record.kind == Kind::KernelBlock {
-            if let Some((time, cpu, prev, next, _)) = self.switch.take() {
+            let of_it =
+                self.switch.take_if(|(_, on, prev, _, _)| (*on, *prev) == (cpu, tid_of(record.value).0));
+            if let Some((time, cpu, prev, next, _)) = of_it {
                 let left = Left::Asleep(record.extra as u8);
                 self.event(time, EventKind::Switch { cpu, prev, left, next, prev_is_deadline: false });
             }
@@ -479,7 +479,7 @@ mod tests {
         threads.note(8, "one", Some(-1));
         threads.note(7, "none", None);
         let described = threads.described();
-        assert_eq!(described[&9].class, Class::Fifo { priority: 90 });
+        assert_eq!(described[&9].class, Class::RealTime { priority: 90 });
         assert!(matches!(described[&8].class, Class::Deadline { .. }));
         assert_eq!((described[&7].class, described[&7].class_changed), (Class::Unknown, false));
     }

@@ -317,19 +317,19 @@ impl Watch {
     fn describe(&self, tid: u32) -> Description {
         let seen = self.conversion.seen(tid);
         let known = self.facts.get(&tid).map_or(&[][..], Vec::as_slice);
-        let usual = seen.map(Seen::usual);
-        // The scheduling that the switches show most often; where none was asked for in time, what they tell alone.
+        let own = seen.map(Seen::own);
+        // The scheduling with the priority that the switches show; where none was asked for in time, what they tell alone.
         let facts = known
             .iter()
-            .find(|facts| usual.is_some_and(|usual| kernel_priority(facts.scheduling) == Some(usual.prio)))
-            .or(if usual.is_none() { known.last() } else { None });
-        let class = match (facts, usual.map(|usual| (usual.class(), usual.prio))) {
+            .find(|facts| own.is_some_and(|own| kernel_priority(facts.scheduling) == Some(own.prio)))
+            .or(if own.is_none() { known.last() } else { None });
+        let class = match (facts, own.map(|own| (own.class(), own.prio))) {
             (Some(facts), _) => class_of(facts.scheduling),
             (None, None) => Class::Unknown,
             (None, Some((kernel_trace::Class::Deadline, _))) => {
                 Class::Deadline { runtime_ns: 0, deadline_ns: 0, period_ns: 0 }
             }
-            (None, Some((kernel_trace::Class::RealTime(priority), _))) => Class::Fifo { priority },
+            (None, Some((kernel_trace::Class::RealTime(priority), _))) => Class::RealTime { priority },
             (None, Some((_, prio))) => Class::Normal { nice: prio - 120 },
         };
         let comm = seen.map(|seen| seen.thread.comm.to_text());

@@ -1,13 +1,13 @@
 //! A proposed system: the tasks of all threads, and what of each stands in the file.
 
 use super::arrivals;
-use super::event::WaitKind;
+use super::event::{LockKind, WaitKind};
 use super::jobs::Job;
 use super::load;
 use super::pattern::{Pattern, Reading, arrivals_of};
 use super::resources::{self, Locks, Other};
 use super::stretch::{Observer, Thread};
-use super::task::{self, Class, Description, TaskProposal};
+use super::task::{self, Class, Description, LockUse, TaskProposal};
 use horolog_probe::matches;
 use horolog_time::Span;
 use serde::Serialize;
@@ -117,6 +117,9 @@ pub struct Background {
     pub executed_ns: u64,
     /// The processor that it had longest.
     pub cpu: Option<u32>,
+    /// Its priority among those of the tasks, where it is a real-time thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i64>,
 }
 
 /// When jobs arrive, as a system file says it.
@@ -194,10 +197,7 @@ impl Proposal {
     #[must_use]
     pub fn unmodelled(&self) -> Vec<String> {
         let mut found = Vec::new();
-        let shares = |index: usize| {
-            self.tasks[..index].iter().any(|(_, values)| values.cpu == self.tasks[index].1.cpu)
-        };
-        if self.policy == "fixed-priority" && !self.priorities_known && (0..self.tasks.len()).any(shares) {
+        if self.policy == "fixed-priority" && !self.priorities_known {
             found.push(
                 "the record tells no priorities, so that `deadline-monotonic` is a guess: give each task its `priority`, or take this line out \
                  where the guess is right"
@@ -243,10 +243,26 @@ impl Proposal {
         };
         let ordinary = names(&|_, class| matches!(class, Class::Normal { .. }));
         let in_slices = names(&|place, class| matches!(class, Class::RoundRobin { .. }) && has_equal(place));
+        let may_be_slices =
+            names(&|place, class| matches!(class, Class::RealTime { .. }) && has_equal(place));
+        let changing = names(&|place, _| {
+            let task = &self.tasks[place].0;
+            let lends = |lock: &LockUse| matches!(lock.kind, LockKind::Inheritance | LockKind::Ceiling);
+            task.thread.class_changed && !task.locks.iter().any(lends)
+        });
+        let least = self.tasks.iter().filter_map(|(_, values)| values.priority).min();
+        let others = self.background.iter().filter(|one| one.executed_ns > 0 && one.priority >= least);
+        let others: Vec<String> = others
+            .filter(|one| one.priority.is_some())
+            .map(|one| format!("thread {} `{}` ({})", one.tid, one.comm, one.class))
+            .collect();
         let unknown = names(&|_, class| class == Class::Unknown);
         [
             (ordinary, "ordinary threads, among which and beside all others of the machine the kernel shares time: give them real-time priorities, here and in the program"),
             (in_slices, "SCHED_RR with equals, which take turns by time slices: use SCHED_FIFO in the program, or another priority for each"),
+            (may_be_slices, "the record does not tell SCHED_FIFO from SCHED_RR, under which equals take turns by time slices: have SCHED_FIFO, or another priority for each"),
+            (changing, "priority or class changed meanwhile, and the lowest real-time one stands here: look at what the program does"),
+            (others.join(", "), "real-time, executed beside the tasks, and is none of them: model it, or have it below them"),
             (unknown, "the record does not tell the priority: give it here"),
         ]
         .into_iter()
@@ -320,6 +336,7 @@ pub fn propose_jobs(
                 activations,
                 executed_ns,
                 cpu: on_cpu_ns.keys().next().copied(),
+                priority: real_time_priority(kept.class),
             }),
         }
     }
@@ -335,6 +352,7 @@ fn background_of(description: &Description, thread: &Thread, why: String) -> Bac
         activations: thread.stretches.len() as u64,
         executed_ns: thread.executed_ns(),
         cpu: thread.main_cpu(),
+        priority: real_time_priority(description.class),
     }
 }
 
@@ -398,8 +416,20 @@ fn priority(task: &TaskProposal, deadlines: &[u64]) -> i64 {
 }
 
 fn importance(task: &TaskProposal) -> i64 {
-    match task.thread.class {
-        Class::Fifo { priority } | Class::RoundRobin { priority } => i64::from(priority),
+    importance_of(task.thread.class)
+}
+
+/// That of a thread which the kernel serves before all ordinary ones.
+fn real_time_priority(class: Class) -> Option<i64> {
+    let is_real_time = !matches!(class, Class::Normal { .. } | Class::Unknown | Class::Modelled { .. });
+    is_real_time.then(|| importance_of(class))
+}
+
+fn importance_of(class: Class) -> i64 {
+    match class {
+        Class::Fifo { priority } | Class::RoundRobin { priority } | Class::RealTime { priority } => {
+            i64::from(priority)
+        }
         Class::Deadline { .. } | Class::Edf { .. } => 100,
         Class::Modelled { priority, .. } => priority,
         Class::Normal { .. } | Class::Unknown => 0,

@@ -24,6 +24,11 @@ pub enum Class {
         /// 1 to 99.
         priority: u8,
     },
+    /// SCHED_FIFO or SCHED_RR: the record of switches does not tell them apart.
+    RealTime {
+        /// 1 to 99.
+        priority: u8,
+    },
     /// SCHED_DEADLINE; zeros where the reservation was not seen.
     Deadline {
         /// Budget a period.
@@ -73,6 +78,7 @@ impl Class {
         match self {
             Class::Fifo { priority } => format!("SCHED_FIFO {priority}"),
             Class::RoundRobin { priority } => format!("SCHED_RR {priority}"),
+            Class::RealTime { priority } => format!("SCHED_FIFO or SCHED_RR {priority}"),
             Class::Deadline { period_ns: 0, .. } => "SCHED_DEADLINE".to_owned(),
             Class::Deadline { runtime_ns, deadline_ns, period_ns } => {
                 format!("SCHED_DEADLINE {} in {} by {}", span(runtime_ns), span(period_ns), span(deadline_ns))

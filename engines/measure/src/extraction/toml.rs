@@ -116,6 +116,9 @@ impl Printer {
         if let Some(priority) = values.priority {
             match thread.class {
                 Class::Fifo { .. } | Class::Modelled { .. } | Class::Edf { .. } => {}
+                Class::RealTime { .. } => {
+                    self.comment("The record does not tell SCHED_FIFO from SCHED_RR, under which equals share the processor by time slices.");
+                }
                 Class::RoundRobin { .. } => {
                     self.comment("SCHED_RR: equals share the processor by time slices, which the analysis does not model.");
                 }

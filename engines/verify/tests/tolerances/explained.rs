@@ -352,7 +352,9 @@ fn an_early_arrival_of_another_application_is_never_the_machines() {
     options.tolerance.stamping = Span::ZERO;
     let make = |second: u64| {
         let mut verifier = Verifier::new(&system, &[], &header(&system, "foreign"), &options).expect("known");
-        let records = [run(0, 0, 0, MS), run(second, 0, 1, MS)].concat();
+        let tick = [(0, Kind::InterruptEntry), (0, Kind::InterruptExit)];
+        let tick = tick.map(|(time, kind)| kernel(time, kind, 236, 1));
+        let records = [&tick[..], &run(0, 0, 0, MS), &run(second, 0, 1, MS)].concat();
         records.iter().for_each(|record| verifier.take(record));
         let result = verifier.finish(0, None, Vec::new());
         let found = result.findings.iter().filter(|one| one.check == Check::Arrival);

@@ -679,16 +679,49 @@ fn a_late_arrival_that_cannot_be_told_moves_no_later_one() {
     assert_eq!(classes_of(28 * MS), [CannotTell, ModelViolated]);
 }
 
-/// Without interrupts on record a late arrival may be that of a timer, and an early one is the program's all the same.
+/// A jitter above half the period lets any two arrivals come at twice the rate, and not all of them.
+#[test]
+fn arrivals_at_twice_the_rate_are_found_whatever_the_jitter() {
+    let first = |arrival: Arrival, every: u64, jitter: u64| {
+        let system = long(|draft| {
+            draft.tasks[0].arrival = arrival.clone();
+            draft.tasks[0].jitter = Span::from_ns(jitter);
+            draft.tasks[0].wcet = Span::from_ns(US);
+            draft.platform.release_latency = Some(Span::ZERO);
+        });
+        let tick = [(0, Kind::InterruptEntry), (US, Kind::InterruptExit)];
+        let mut records = tick.map(|(time, kind)| kernel(time, kind, 236, 1)).to_vec();
+        records.extend((0..2_000).flat_map(|job| run(10 * MS + job * every, 0, job, US)));
+        let found = recorded(&system, &[], &records, &header(&system, "foreign"));
+        let of_arrivals = found.findings.iter().filter(|one| one.check == Check::Arrival);
+        let violated = of_arrivals.clone().find(|one| one.class == ModelViolated).and_then(|one| one.job);
+        (violated, of_arrivals.count() > 0)
+    };
+    let periodic = Arrival::Periodic { period: Span::from_ns(10 * MS) };
+    let sporadic = Arrival::Sporadic { separation: Span::from_ns(10 * MS) };
+    for arrival in [periodic, sporadic] {
+        // The first comes 5 ms early, the second 10, of which 6 are allowed.
+        assert_eq!(first(arrival.clone(), 5 * MS, 6 * MS).0, Some(2));
+        assert!(first(arrival.clone(), 9_900 * US, 2 * MS).0.is_some());
+        // A clock that is a thousandth faster, and one that is twice as much faster.
+        assert_eq!(first(arrival.clone(), 9_990 * US, 50 * US), (None, false));
+        assert!(first(arrival.clone(), 9_980 * US, 50 * US).1);
+    }
+}
+
+/// Without interrupts on record a late arrival may be that of a timer, and so may be the first before an early one.
 #[test]
 fn late_arrivals_of_a_trace_without_interrupts_cannot_be_told() {
     let system = long(|draft| draft.platform.release_latency = Some(Span::ZERO));
-    let classes_of = |second: u64| {
-        let records = [run(10 * MS, 0, 0, MS), run(second, 0, 1, MS)].concat();
+    let classes_of = |arrivals: &[u64]| {
+        let jobs = arrivals.iter().zip(0..).flat_map(|(&arrival, job)| run(arrival, 0, job, MS));
+        let records: Vec<Record> = jobs.collect();
         classes(&recorded(&system, &[], &records, &header(&system, "foreign")), Check::Arrival)
     };
-    assert_eq!(classes_of(24 * MS), [CannotTell]);
-    assert_eq!(classes_of(16 * MS), [ModelViolated]);
+    assert_eq!(classes_of(&[10 * MS, 24 * MS]), [CannotTell]);
+    // Behind one arrival, which may have been late itself, and behind two.
+    assert_eq!(classes_of(&[10 * MS, 16 * MS]), [CannotTell]);
+    assert_eq!(classes_of(&[10 * MS, 20 * MS, 26 * MS]), [ModelViolated]);
 }
 
 #[test]

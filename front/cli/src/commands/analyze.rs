@@ -35,7 +35,6 @@ fn one(file: &FileArguments, words: &AnalyzeArguments, results: &mut Results) ->
     if let Some(heuristic) = words.partition.partition {
         return partition::propose(file, words, heuristic, results);
     }
-    input::keep(file, [&words.certificate, &words.counterexample])?;
     let (system, file) = input::system(file)?;
     let priorities = derived_priorities(&system).unwrap_or_default();
     let (system, source) = costs::filled(&system, &words.machine)?;

@@ -11,18 +11,23 @@ use crate::results::{Judged, tell};
 use crate::{costs, input, output, progress};
 use horolog_closed_loop::verdict::{Closing, Question};
 use horolog_closed_loop::{
-    Guard, LoopOptions, LoopResult, Stage, close, keep_system_file, override_bounds, prepare,
+    Guard, LoopOptions, LoopResult, MachineChoice, Stage, close, keep_loop_inputs, override_bounds, prepare,
 };
 use horolog_exec::{Conflict, RunOptions};
 use horolog_sim::SimOptions;
 use horolog_time::Span;
 use horolog_trace::DeviceOutcome;
 use serde_json::json;
+use std::path::PathBuf;
 
 const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
 
 pub(crate) fn run(words: &LoopArguments) -> Done {
-    keep_system_file(&words.file.file, &words.out).map_err(Failure::from)?;
+    let profile = match &words.machine.machine {
+        Some(MachineChoice::File(profile)) => Some(profile),
+        _ => None,
+    };
+    keep_loop_inputs(&words.file.file, profile.map(PathBuf::as_path), &words.out).map_err(Failure::from)?;
     let (system, source) = input::system(&words.file)?;
     let duration = words.duration.unwrap_or(DEFAULT_DURATION);
     look_at_libraries(&system, &source)?;

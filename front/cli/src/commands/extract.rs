@@ -3,7 +3,6 @@
 use crate::arguments::{ExtractArguments, ExtractFormat, Outliers, Suspension};
 use crate::failure::{Done, Failure, Verdict};
 use crate::{output, progress};
-use horolog_closed_loop::keep_input;
 use horolog_measure::extraction::from_trace::from_trace;
 use horolog_measure::extraction::live::{LiveOptions, Target, extract};
 use horolog_measure::extraction::{Chosen, Options, Proposal};
@@ -29,7 +28,6 @@ pub(crate) fn run(words: &ExtractArguments) -> Done {
     };
     let proposal = match &words.target.from {
         Some(trace) => {
-            words.out.as_deref().map_or(Ok(()), |out| keep_input(trace, out))?;
             // Nothing is changed by reading.
             crate::end_at_signals();
             recorded(trace, &values)?

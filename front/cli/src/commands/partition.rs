@@ -31,7 +31,6 @@ pub(crate) fn propose(
     heuristic: Fit,
     results: &mut Results,
 ) -> Result<Closing, Failure> {
-    input::keep(words, [&all.partition.output])?;
     let (system, source, unplaced) = read(words)?;
     let own = &all.partition;
     let moves = |id: &TaskId| own.move_all || unplaced.contains(&system.task(*id).name);

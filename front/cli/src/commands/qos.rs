@@ -5,7 +5,6 @@ use crate::output::{self, outln};
 use crate::qos_arguments::{AllocateArguments, QosVerb};
 use crate::results::{Point, Points, Standing, tell_points};
 use crate::{input, progress};
-use horolog_closed_loop::keep_input;
 use horolog_model::file::read_text;
 use horolog_qos::{
     Again, Algorithm, Answer, Divided, Outcome, Problem, Request, UTILITY, Unsuitable, again, allocate,
@@ -115,10 +114,6 @@ struct PreviousApplication {
 }
 
 fn allocate_file(words: &AllocateArguments) -> Done {
-    if let Some(curve) = &words.curve {
-        let mut inputs = std::iter::once(&words.file).chain(&words.from);
-        inputs.try_for_each(|read| keep_input(read, curve)).map_err(Failure::from)?;
-    }
     let name = input::name(&words.file);
     let problem = read(&words.file, &name)?;
     let request = Request {

@@ -27,7 +27,6 @@ pub(crate) fn run(words: &RunArguments) -> Done {
         (None, Some(file)) => FileArguments { file: file.clone(), overrides: words.overrides.clone() },
         (None, None) => return Err(Failure::usage("no system file")),
     };
-    input::keep(&file, [&words.trace])?;
     let (system, source) = input::system(&file)?;
     let (system, source_of_costs) = costs::filled(&system, &words.machine)?;
     costs::say(&source_of_costs);

@@ -7,7 +7,7 @@ use crate::results::{Judged, Results};
 use crate::{costs, input, output, progress};
 use horolog_analysis::resolve;
 use horolog_closed_loop::verdict::{Answer, Closing, Ended, Evidence, Question};
-use horolog_closed_loop::{keep_input, replayed_run, simulated_run};
+use horolog_closed_loop::{replayed_run, simulated_run};
 use horolog_model::pattern::ReleasePattern;
 use horolog_model::{SegmentId, Source, System};
 use horolog_sim::{DelayChoice, ExecutionChoice, Horizon, PathChoice, Replay, SimOptions};
@@ -23,10 +23,6 @@ pub(crate) fn run(words: &SimulateArguments) -> Done {
 
 /// One file: prints its result and returns its verdict.
 fn one(file: &FileArguments, words: &SimulateArguments, results: &mut Results) -> Result<Closing, Failure> {
-    input::keep(file, [&words.trace])?;
-    if let (Some(pattern), Some(trace)) = (&words.replay, &words.trace) {
-        keep_input(pattern, trace).map_err(Failure::from)?;
-    }
     let (system, file) = input::system(file)?;
     let (system, source_of_costs) =
         costs::filled_on_request(&system, &words.machine, "a simulation has no machine")?;

@@ -7,8 +7,9 @@ use crate::input::TraceFile;
 use crate::output::outln;
 use crate::progress;
 use crate::trace_arguments::{ConvertArguments, ConvertTarget};
-use horolog_closed_loop::{TraceFormat, convert_trace};
+use horolog_closed_loop::{TraceFormat, convert_trace, keep_input};
 use horolog_trace::file::Reader;
+use std::path::Path;
 
 pub(super) fn run(words: &ConvertArguments) -> Done {
     let trace = TraceFile::of(&words.trace)?;
@@ -28,6 +29,9 @@ pub(super) fn run(words: &ConvertArguments) -> Done {
     let header = Reader::open(trace.path()).map_err(|error| bad(&error))?.header().clone();
     let filter = filter(&words.filter, &header)?;
     let activity = progress::Activity::start("converting");
+    if trace.is_standard() {
+        keep_input(Path::new("/dev/stdin"), &words.out).map_err(Failure::from)?;
+    }
     let converted = convert_trace(trace.path(), &words.out, format, &filter).map_err(Failure::from)?;
     drop(activity);
     outln!("{}: {} records, events lost: {}", words.out.display(), converted.records, converted.lost);
