@@ -105,6 +105,7 @@ impl Verifier {
     /// Recording ended at `end`, 0 where that is not known: every job that had to be there by then is.
     pub(crate) fn judge_completeness(&mut self, end: u64) {
         if self.model.foreign {
+            self.count_silent_periods();
             return self.require_jobs();
         }
         let Completeness { horizon, is_replay, last, .. } = self.completeness;
@@ -231,6 +232,23 @@ impl Verifier {
                     Span::from_ns(busy)
                 ));
             }
+        }
+    }
+
+    /// Another application may stop when it likes, and nobody knows why it did: the periods of a task without a job before the trace's end
+    /// count as jobs of which there is no record.
+    fn count_silent_periods(&mut self) {
+        for task in 0..self.tasks.len() {
+            let Arrival::Periodic { period } = &self.model.tasks[task].arrival else { continue };
+            let period = period.as_ns().max(1);
+            self.count_lost_arrivals(task, self.now);
+            let state = &self.tasks[task];
+            let Some(last) = state.last_arrival.filter(|_| state.busy.is_none()) else { continue };
+            let due = last.saturating_add(period);
+            let slack = self.model.allowed_lateness(task, due).saturating_add(self.model.stamping);
+            let left = self.now.saturating_sub(due.saturating_add(slack));
+            let not_on_record = &mut self.tasks[task].tally.not_on_record;
+            *not_on_record = not_on_record.saturating_add(left.div_ceil(period));
         }
     }
 

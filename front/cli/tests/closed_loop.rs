@@ -149,33 +149,47 @@ fn a_wrong_bound_is_a_violated_bound() {
 #[test]
 fn a_foreign_burst_is_a_disturbed_machine() {
     let Some(_alone) = real_time() else { return };
-    let burst = Command::new("python3").args(["-c", BURST]).stdout(Stdio::piped()).spawn();
-    let Ok(mut burst) = burst else {
-        println!("SKIPPED: no python3");
-        return;
-    };
-    let mut ready = String::new();
-    let pipe = burst.stdout.take().expect("a pipe");
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(pipe), &mut ready).expect("it speaks");
-    let (place, file) = folder(PATIENT);
-    let ended = close(&file, &inside(&place, "out"), &["--gate", "proof,model"]);
-    burst.kill().expect("it was there");
-    burst.wait().expect("it ends");
-    let verification = ended.json()["verification"].clone();
-    if verification["notes"].to_string().contains("no records of the kernel") {
-        println!("SKIPPED: this machine does not let the kernel be recorded");
+    for _ in 0..3 {
+        let burst = Command::new("python3").args(["-c", BURST]).stdout(Stdio::piped()).spawn();
+        let Ok(mut burst) = burst else {
+            println!("SKIPPED: no python3");
+            return;
+        };
+        let mut ready = String::new();
+        let pipe = burst.stdout.take().expect("a pipe");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(pipe), &mut ready).expect("it speaks");
+        let (place, file) = folder(PATIENT);
+        let ended = close(&file, &inside(&place, "out"), &["--gate", "proof,model"]);
+        burst.kill().expect("it was there");
+        burst.wait().expect("it ends");
+        let verification = ended.json()["verification"].clone();
+        if verification["notes"].to_string().contains("no records of the kernel") {
+            println!("SKIPPED: this machine does not let the kernel be recorded");
+            return;
+        }
+        let foreign = found(&verification, "machine-disturbed");
+        assert!(
+            foreign.iter().any(|group| group["check"] == "foreign-thread" && group["subject"] == "e2e-burst"),
+            "{verification:#}"
+        );
+        // Where the kernel hides the switch to the burst, nobody can be blamed for what follows.
+        if verification["verdict"] == "unknown" && !found(&verification, "cannot-tell").is_empty() {
+            let of_it = verification["findings"].as_array().expect("a list").iter();
+            let mut open = of_it.filter(|one| one["class"] == "cannot-tell");
+            assert!(
+                open.all(|one| one["evidence"].to_string().contains("hidden switches")),
+                "{verification:#}"
+            );
+            continue;
+        }
+        assert_eq!(verification["verdict"], "machine-disturbed", "{verification:#}");
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        let strict = done(["verify", &file, &inside(&place, "out/run.trace"), "--strict"]);
+        assert_eq!(strict.status, Some(1), "{strict:?}");
+        assert!(strict.out.contains("e2e-burst"), "{strict:?}");
         return;
     }
-    assert_eq!(verification["verdict"], "machine-disturbed", "{verification:#}");
-    assert_eq!(ended.status, Some(0), "{ended:?}");
-    let foreign = found(&verification, "machine-disturbed");
-    assert!(
-        foreign.iter().any(|group| group["check"] == "foreign-thread" && group["subject"] == "e2e-burst"),
-        "{verification:#}"
-    );
-    let strict = done(["verify", &file, &inside(&place, "out/run.trace"), "--strict"]);
-    assert_eq!(strict.status, Some(1), "{strict:?}");
-    assert!(strict.out.contains("e2e-burst"), "{strict:?}");
+    println!("SKIPPED: this kernel hid switches in each of three runs");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod common;
 
 use common::narrow::Narrow;
 use common::{Done, HOROLOG, alone, done, inside, root};
+use horolog_trace::Kind;
 use horolog_trace::file::Reader;
 use std::collections::BTreeMap;
 use std::fs;
@@ -326,4 +327,57 @@ fn silent_peers_hold_up_no_other() {
             "{peers}: {recorded:#}"
         );
     }
+}
+
+/// Its threads live for some milliseconds each.
+const SHORT: &str = r#"
+#include <pthread.h>
+#include <time.h>
+static void *live(void *none)
+{
+	struct timespec pause = { 0, 1000000 };
+	for (int i = 0; i < 3; i++)
+		nanosleep(&pause, 0);
+	return none;
+}
+int main(void)
+{
+	for (int i = 0; i < 30; i++) {
+		pthread_t one;
+		pthread_create(&one, 0, live, 0);
+		pthread_join(one, 0);
+	}
+	return 0;
+}
+"#;
+
+#[test]
+fn threads_that_end_before_anybody_looks_are_in_the_kernels_record() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, program, out) = (inside(&folder, "s.c"), inside(&folder, "short"), inside(&folder, "t.hrt"));
+    fs::write(&source, SHORT).expect("written");
+    let Ok(built) = Command::new("gcc").args(["-pthread", "-o", &program, &source]).status() else {
+        println!("SKIPPED: no gcc");
+        return;
+    };
+    assert!(built.success());
+    let recorded = done(["trace", "record", "--kernel", "-o", &out, "--", &program]);
+    if recorded.status == Some(3) {
+        println!("SKIPPED: {}", recorded.err);
+        return;
+    }
+    assert_eq!(recorded.status, Some(0), "{recorded:?}");
+    let mut reader = Reader::open(&out).expect("a trace");
+    let mut wakeups: BTreeMap<u64, u64> = BTreeMap::new();
+    while let Some(record) = reader.next_record() {
+        if record.kind == Kind::KernelWakeup {
+            *wakeups.entry(record.value).or_default() += 1;
+        }
+    }
+    let of_it: Vec<_> = reader.threads().iter().filter(|thread| thread.comm == "short").collect();
+    let process = of_it.first().and_then(|first| first.process);
+    assert!(process.is_some() && of_it.iter().all(|thread| thread.process == process), "{of_it:?}");
+    // The main thread and all that it has made, which were woken three times and when they were made.
+    let woken = of_it.iter().filter(|thread| wakeups.get(&thread.id).is_some_and(|count| *count >= 3));
+    assert!(of_it.len() == 31 && woken.count() == 31, "{} {wakeups:?}", of_it.len());
 }

@@ -22,6 +22,8 @@ pub(crate) struct Tracked {
     processes: BTreeSet<u32>,
     /// The process of a thread; none where it is not traced.
     threads: BTreeMap<u32, Option<u32>>,
+    /// Threads that have ended: their numbers may come again.
+    ended: BTreeSet<u32>,
 }
 
 impl Tracked {
@@ -40,6 +42,29 @@ impl Tracked {
             // Whoever was met before may belong to it.
             self.threads.retain(|_, process| process.is_some());
         }
+    }
+
+    /// A thread has made another one, or a process, which may be gone before anybody can ask for it.
+    fn forked(&mut self, parent: u32, child: u32) {
+        if self.ended.remove(&child) {
+            self.threads.remove(&child);
+        }
+        let process = if self.processes.contains(&child) {
+            Some(child)
+        } else {
+            // Of those that are gone it is not known any more which were processes of their own.
+            let own = self.process(parent);
+            own.map(|own| process_and_parent(child).map_or(own, |(process, _)| process))
+        };
+        // A session may have told it, too.
+        if process.is_some() {
+            self.threads.insert(child, process);
+        }
+    }
+
+    /// A thread has ended; what the kernel tells of it still is its own.
+    fn has_ended(&mut self, tid: u32) {
+        self.ended.insert(tid);
     }
 
     /// Forgets who is not traced: a number may come again.
@@ -76,7 +101,8 @@ fn process_and_parent(tid: u32) -> Option<(u32, u32)> {
 impl Kernel {
     /// Starts recording the kernel, where the machine allows it; else says why not.
     pub(crate) fn start(origin_ns: u64, ring_bytes: Option<u64>) -> Result<Kernel, horolog_sys::Error> {
-        let mut options = RecorderOptions { interrupts: false, ..RecorderOptions::new(online_cpus()?) };
+        let mut options =
+            RecorderOptions { interrupts: false, threads: true, ..RecorderOptions::new(online_cpus()?) };
         options.give(ring_bytes);
         let recorder = Recorder::start(&options)?;
         let what = format!("kernel scheduling ({:?})", recorder.choice().backend).to_lowercase();
@@ -163,7 +189,7 @@ impl Kernel {
     }
 }
 
-/// Whether an event concerns a traced thread; losses always do.
+/// Whether an event concerns a traced thread; losses always do. Events come in the order of time: who is made is known before it runs.
 fn concerns(event: &KernelEvent, tracked: &mut Tracked) -> bool {
     match &event.kind {
         KernelEventKind::Switch { prev, next, .. } => {
@@ -172,6 +198,14 @@ fn concerns(event: &KernelEvent, tracked: &mut Tracked) -> bool {
             prev.is_some() || next.is_some()
         }
         KernelEventKind::Wakeup { thread, .. } => tracked.process(thread.tid).is_some(),
+        KernelEventKind::Fork { parent, child } => {
+            tracked.forked(*parent, *child);
+            false
+        }
+        KernelEventKind::Exit { tid } => {
+            tracked.has_ended(*tid);
+            false
+        }
         KernelEventKind::Lost(_) | KernelEventKind::MissedSwitch => true,
         _ => false,
     }
@@ -191,6 +225,13 @@ mod tests {
         tracked.add(own);
         assert_eq!((tracked.process(own), tracked.process(0)), (Some(own), None));
         assert_eq!(tracked.process(tid), None, "it has ended");
+        tracked.forked(own, tid);
+        assert_eq!(tracked.process(tid), Some(own), "it was made by a traced one");
+        tracked.forget_strangers();
+        tracked.has_ended(tid);
+        assert_eq!(tracked.process(tid), Some(own), "it leaves its processor after its end");
+        tracked.forked(1, tid);
+        assert_eq!(tracked.process(tid), None, "another one has its number");
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("starts");
         assert_eq!(tracked.process(child.id()), Some(child.id()), "a child without a session");
         child.kill().expect("ends");

@@ -1,11 +1,11 @@
 //! What the result counts: jobs set aside and judged, jobs that a loss hides, applications of a check, blocking, evidence.
 
 use crate::traces::*;
-use horolog_model::{Cpus, Preemption};
+use horolog_model::{Arrival, Cpus, Preemption};
 use horolog_time::Span;
 use horolog_trace::{Kind, Record};
 use horolog_verify::Class::{MachineDisturbed, ModelViolated};
-use horolog_verify::{Check, Verification};
+use horolog_verify::{Check, Options, Verification};
 
 fn applied(result: &Verification, check: Check) -> u64 {
     result.checks.iter().find(|one| one.check == check).map_or(0, |one| one.applied)
@@ -51,6 +51,29 @@ fn a_job_that_was_asked_to_end_is_not_held_to_the_bcet() {
     };
     assert_eq!((make(false, MS), make(false, MS - 1)), (0, 1));
     assert_eq!((make(true, MS), make(true, MS - 1)), (0, 0));
+}
+
+/// Another application that falls silent: each period without a job is one of which there is no record.
+#[test]
+fn periods_without_a_job_at_the_end_of_a_foreign_trace_are_not_judged() {
+    let system = long(|draft| {
+        draft.tasks[0].arrival = Arrival::Periodic { period: Span::from_ns(10 * MS) };
+        draft.tasks[0].jitter = Span::from_ns(2 * MS);
+        draft.platform.release_latency = Some(Span::ZERO);
+    });
+    let counted = |end: u64| {
+        let mut records: Vec<Record> = (0..3).flat_map(|job| run((1 + job) * 10 * MS, 0, job, MS)).collect();
+        records.push(wakeup(end, 3));
+        let found = recorded(&system, &[], &records, &header(&system, "foreign"));
+        let silent =
+            found.tasks[0].unjudged.iter().filter(|one| one.reason == "no record").map(|one| one.jobs);
+        assert_eq!(found.findings, []);
+        (found.tasks[0].released, silent.sum::<u64>())
+    };
+    let late = 42 * MS + Options::default().tolerance.stamping.as_ns();
+    assert_eq!([late, late + 1].map(counted), [(3, 0), (4, 1)]);
+    assert_eq!([late + 10 * MS, late + 10 * MS + 1].map(counted), [(4, 1), (5, 2)]);
+    assert_eq!(counted(late + 990 * MS), (102, 99));
 }
 
 /// What of a job that is under way at the end its thread has executed is held against its wcet, and counts as that.

@@ -1,5 +1,6 @@
 //! From the kernel's binary tracepoint records to [`KernelEvent`]s.
 
+use super::RecorderOptions;
 use super::event::{Comm, Interrupt, KernelEvent, KernelEventKind, State, Thread, VectorKind};
 use crate::Error;
 use crate::event_format::{EventFormat, Field};
@@ -73,7 +74,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// Reads the layouts from tracefs. Switches are indispensable; what else the kernel lacks stands in `unseen`.
-    pub(super) fn read(tracefs: &KernelFs, interrupts: bool, activity: bool) -> Result<Decoder, Error> {
+    pub(super) fn read(tracefs: &KernelFs, options: &RecorderOptions) -> Result<Decoder, Error> {
         let switch = EventFormat::read(tracefs, "sched", "sched_switch")?;
         let common_type = switch.field("common_type")?;
         let mut decoder =
@@ -81,10 +82,13 @@ impl Decoder {
         for name in ["sched_wakeup", "sched_wakeup_new"] {
             decoder.add(tracefs, "sched", name, wakeup_layout);
         }
-        if activity {
+        if options.activity {
             decoder.add_activity(tracefs);
         }
-        if interrupts {
+        if options.activity || options.threads {
+            decoder.add_threads(tracefs);
+        }
+        if options.interrupts {
             decoder.add_interrupts(tracefs);
         } else {
             decoder.unseen.push("interrupts and softirqs (not asked for)".to_owned());
@@ -92,7 +96,7 @@ impl Decoder {
         Ok(decoder)
     }
 
-    /// What threads wait for, and which threads come and go.
+    /// What threads wait for.
     fn add_activity(&mut self, tracefs: &KernelFs) {
         self.add(tracefs, "raw_syscalls", "sys_enter", |f| {
             let argument = f.field("args")?.first(8);
@@ -111,6 +115,10 @@ impl Decoder {
         });
         // The idle thread starts nothing but its own tick.
         self.filter_last("hrtimer_start", "common_pid != 0");
+    }
+
+    /// Which threads come and go.
+    fn add_threads(&mut self, tracefs: &KernelFs) {
         self.add(tracefs, "sched", "sched_process_fork", |f| {
             Ok(Layout::Fork { parent: f.field("parent_pid")?, child: f.field("child_pid")? })
         });

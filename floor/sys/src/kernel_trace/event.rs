@@ -227,14 +227,14 @@ pub enum KernelEventKind {
         /// Whether it was asked for as an instant, not as a length.
         absolute: bool,
     },
-    /// A thread made another thread or process; only with [`super::RecorderOptions::activity`].
+    /// A thread made another thread or process; only with [`super::RecorderOptions::threads`] or `activity`.
     Fork {
         /// Who made it.
         parent: u32,
         /// Its first thread.
         child: u32,
     },
-    /// A thread ended; only with [`super::RecorderOptions::activity`].
+    /// A thread ended, and leaves its processor later; only with [`super::RecorderOptions::threads`] or `activity`.
     Exit {
         /// Which.
         tid: u32,

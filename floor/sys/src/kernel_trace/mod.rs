@@ -48,6 +48,8 @@ pub struct RecorderOptions {
     /// Whether it is recorded what threads wait for (system calls that may wait, timers that they start) and which
     /// threads come and go.
     pub activity: bool,
+    /// Whether it is recorded which threads come and go; [`activity`](Self::activity) has that, too.
+    pub threads: bool,
     /// Only these threads and what they start, where the back end can leave the rest out (tracefs); empty: everything.
     /// Switches between other threads are then missing, so that who leaves a processor need not be who came.
     pub follow: Vec<u32>,
@@ -77,6 +79,7 @@ impl RecorderOptions {
             overflow: Overflow::DropNewest,
             interrupts: true,
             activity: false,
+            threads: false,
             keeps_left_over: false,
             follow: Vec::new(),
             backend: None,

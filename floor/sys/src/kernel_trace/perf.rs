@@ -41,7 +41,7 @@ impl PerfSource {
         ring_bytes: usize,
         options: &RecorderOptions,
     ) -> Result<PerfSource, Error> {
-        let mut decoder = Decoder::read(tracefs, options.interrupts, options.activity)?;
+        let mut decoder = Decoder::read(tracefs, options)?;
         let targets: Vec<String> = recorded.iter().map(|cpu| format!("target_cpu == {cpu}")).collect();
         let filter = targets.join(" || ");
         let mut cpus = Vec::new();

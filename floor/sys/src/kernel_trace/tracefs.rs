@@ -46,7 +46,7 @@ impl TracefsSource {
         if !options.keeps_left_over {
             remove_stale(&tracefs);
         }
-        let decoder = Decoder::read(&tracefs, options.interrupts, options.activity)?;
+        let decoder = Decoder::read(&tracefs, options)?;
         let layout = PageLayout::read(&tracefs)?;
         let mark = Mark::fresh()?;
         let instance = format!("instances/{mark}");
