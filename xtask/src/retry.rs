@@ -6,6 +6,9 @@
 
 use crate::step::Outcome;
 
+/// The library of Python cannot be linked as a program of tests, and `--lib` asks for one, whatever its manifest says.
+const WITHOUT_TESTS: &str = "horolog-python";
+
 /// A test binary in which something failed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct FailedTarget {
@@ -85,6 +88,9 @@ impl FailedTarget {
             words.push("--workspace".to_owned());
         }
         words.extend(self.target.iter().cloned());
+        if self.target.iter().any(|word| word == "--lib") {
+            words.extend(["--exclude", WITHOUT_TESTS].map(str::to_owned));
+        }
         words.extend(["--no-fail-fast", "--", "--test-threads=1", "--nocapture"].map(str::to_owned));
         // Names of documentation tests hold blanks, which rustdoc does not pass on whole.
         if !is_doc && !self.tests.is_empty() {
@@ -203,7 +209,7 @@ error: 3 targets failed:
         let words = targets[0].words().join(" ");
         assert_eq!(
             words,
-            "test --workspace --lib --no-fail-fast -- --test-threads=1 --nocapture --exact \
+            "test --workspace --lib --exclude horolog-python --no-fail-fast -- --test-threads=1 --nocapture --exact \
              agent::tests::waits agent::tests::asks"
         );
         assert_eq!(targets[1].names(), ["horolog-exec --test real"]);

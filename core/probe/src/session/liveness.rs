@@ -199,12 +199,17 @@ mod tests {
     fn processes_are_found_by_the_recorder_to_which_they_are_sent() {
         let start = |socket: &str| {
             let mut command = std::process::Command::new("sleep");
-            command.arg("100").env(SOCKET, socket).spawn().expect("sleep")
+            let child = command.arg("100").env(SOCKET, socket).spawn().expect("sleep");
+            // One that is still becoming `sleep` has no environment, and counts.
+            let environment = format!("/proc/{}/environ", child.id());
+            while std::fs::read(&environment).is_ok_and(|environment| environment.is_empty()) {
+                std::thread::yield_now();
+            }
+            child
         };
         let mut all = [start("/none/a"), start("/none/ab"), start("/none/a")];
         let ids = all.each_ref().map(std::process::Child::id);
         let found = |first| {
-            // One of other tests may be becoming another program.
             let found = sent_to(Path::new("/none/a"), first);
             ids.map(|id| found.contains(&id))
         };
