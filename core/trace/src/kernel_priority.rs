@@ -2,6 +2,7 @@
 //! SCHED_DEADLINE, 0 to 98 are SCHED_FIFO and SCHED_RR, and from 100 on threads are ordinary ones.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// From here on threads are ordinary ones.
 pub const FIRST_ORDINARY: i32 = 100;
@@ -9,8 +10,58 @@ pub const FIRST_ORDINARY: i32 = 100;
 /// Those of a thread.
 pub type Seen = BTreeMap<i32, u64>;
 
-/// A thread's own priority: the lowest real-time one, since inheritance lends higher ones; of ordinary ones the most frequent. Many programs
-/// begin, and some end, in an ordinary class.
+/// So often may a thread be seen as an ordinary one when it ends: some programs put their threads back into that class before.
+const AT_END: u64 = 4;
+
+/// Priorities of a thread, taken in the order in which they are seen.
+#[derive(Clone, Default, Debug)]
+pub struct Noted {
+    seen: Seen,
+    /// Ordinary ones since the last real-time one.
+    since: Seen,
+}
+
+impl Noted {
+    /// Counts one more; of more than `most` different ones the first count. Returns whether it is another one than all before.
+    pub fn note(&mut self, prio: i32, most: usize) -> bool {
+        if prio < FIRST_ORDINARY {
+            if !self.has_real_time() {
+                self.seen.clear();
+            }
+            let since = std::mem::take(&mut self.since);
+            since.into_iter().for_each(|(prio, times)| *self.seen.entry(prio).or_default() += times);
+        }
+        let is_full = self.seen.len() + self.since.len() >= most;
+        let counts =
+            if prio >= FIRST_ORDINARY && self.has_real_time() { &mut self.since } else { &mut self.seen };
+        match counts.entry(prio) {
+            Entry::Occupied(mut times) => *times.get_mut() += 1,
+            Entry::Vacant(_) if is_full => return false,
+            Entry::Vacant(first) => {
+                first.insert(1);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn has_real_time(&self) -> bool {
+        self.seen.first_key_value().is_some_and(|(first, _)| *first < FIRST_ORDINARY)
+    }
+
+    /// Those that count: what a thread was before its first real-time priority does not, since most begin in an ordinary class, and neither does
+    /// what it is at its end.
+    #[must_use]
+    pub fn seen(&self) -> Seen {
+        let mut all = self.seen.clone();
+        if self.since.values().sum::<u64>() > AT_END {
+            self.since.iter().for_each(|(prio, times)| *all.entry(*prio).or_default() += times);
+        }
+        all
+    }
+}
+
+/// A thread's own priority: the lowest real-time one, since inheritance lends higher ones; of ordinary ones the most frequent.
 #[must_use]
 pub fn own(seen: &Seen) -> Option<i32> {
     let real_time = seen.keys().filter(|prio| **prio < FIRST_ORDINARY).max();
@@ -18,13 +69,17 @@ pub fn own(seen: &Seen) -> Option<i32> {
     real_time.or(usual.map(|(prio, _)| prio)).copied()
 }
 
-/// Whether it had several real-time priorities, or was an ordinary thread more often than a real-time one.
+/// Whether it had several real-time priorities, or was an ordinary thread, too.
 #[must_use]
 pub fn is_changing(seen: &Seen) -> bool {
-    let real_time = seen.range(..FIRST_ORDINARY);
-    let ordinary: u64 = seen.range(FIRST_ORDINARY..).map(|(_, count)| count).sum();
-    let (count, times) = real_time.fold((0, 0), |(count, times), (_, more)| (count + 1, times + more));
-    count > 1 || count == 1 && ordinary > times
+    seen.range(..FIRST_ORDINARY).count() > 1 || is_also_ordinary(seen)
+}
+
+/// Whether it was both a real-time thread and, after that, an ordinary one.
+#[must_use]
+pub fn is_also_ordinary(seen: &Seen) -> bool {
+    let ends = seen.keys().next().zip(seen.keys().next_back());
+    ends.is_some_and(|(first, last)| *first < FIRST_ORDINARY && *last >= FIRST_ORDINARY)
 }
 
 /// Class and priority in the words of the system calls.
@@ -43,20 +98,28 @@ mod tests {
 
     #[test]
     fn a_threads_own_priority_is_the_lowest_real_time_one() {
-        for (seen, own_one, changes) in [
-            (&[][..], None, false),
-            (&[(49, 3)][..], Some(49), false),
-            (&[(120, 3)], Some(120), false),
+        for (all, own_one, changes, is_ordinary) in [
+            (&[][..], None, false, false),
+            (&[49, 49][..], Some(49), false, false),
+            (&[120, 120], Some(120), false, false),
             // It begins as an ordinary thread.
-            (&[(49, 3), (120, 3)], Some(49), false),
-            (&[(49, 3), (120, 4)], Some(49), true),
+            (&[120, 110, 49, 49], Some(49), false, false),
+            // It becomes one for a time, or at its end, or for good.
+            (&[120, 49, 120, 49], Some(49), true, true),
+            (&[99, 100, 99], Some(99), true, true),
+            (&[49, 120, 120, 110, 120], Some(49), false, false),
+            (&[49, 120, 120, 110, 120, 120], Some(49), true, true),
+            (&[49, 100, 100, 100, 100, 100], Some(49), true, true),
             // Inheritance lends it a higher one.
-            (&[(19, 9), (49, 3)], Some(49), true),
-            (&[(-1, 9), (99, 1), (100, 1)], Some(99), true),
-            (&[(100, 2), (120, 2)], Some(100), false),
+            (&[49, 19, 19, 49], Some(49), true, false),
+            (&[-1, 99], Some(99), true, false),
+            (&[100, 120, 120, 100], Some(100), false, false),
         ] {
-            let seen: Seen = seen.iter().copied().collect();
-            assert_eq!((own(&seen), is_changing(&seen)), (own_one, changes), "{seen:?}");
+            let mut noted = Noted::default();
+            all.iter().for_each(|&prio| _ = noted.note(prio, 16));
+            let seen = noted.seen();
+            let found = (own(&seen), is_changing(&seen), is_also_ordinary(&seen));
+            assert_eq!(found, (own_one, changes, is_ordinary), "{all:?}");
         }
     }
 

@@ -139,6 +139,7 @@ fn described(tid: u32, comm: &str, class: Class) -> Description {
         comm: comm.to_owned(),
         class,
         class_changed: false,
+        is_also_ordinary: false,
         allowed: None,
         process: None,
         files: BTreeMap::new(),

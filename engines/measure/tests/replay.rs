@@ -22,6 +22,7 @@ fn description(tid: u32, class: Class, allowed: Option<Vec<u32>>) -> Description
         process: Some((tid / 10 * 10, format!("process-{}", tid / 10))),
         class,
         class_changed: false,
+        is_also_ordinary: false,
         allowed,
         files: BTreeMap::new(),
     }

@@ -10,6 +10,7 @@ use crate::error::Reason;
 use crate::helping::Helping;
 use crate::in_segment::InSegment;
 use crate::lane::{Lane, NEVER, NONE};
+use crate::limits::Limits;
 use crate::sections::Sections;
 use crate::source::Source;
 use crate::world::{Simulation, run};
@@ -63,18 +64,6 @@ pub(crate) struct TaskRun {
     pub(crate) responses: ResponseRecorder,
 }
 
-/// Where a run ends.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// The horizon; [`NEVER`] where only jobs count.
-    pub(crate) until: u64,
-    pub(crate) jobs: u64,
-    pub(crate) events: u64,
-    pub(crate) backlog: u32,
-    /// The run also ends when this job of this task has finished.
-    pub(crate) watched: Option<(u32, u64)>,
-}
-
 pub(crate) struct Engine<'a, S, K> {
     pub(crate) driver: Driver,
     pub(crate) lanes: Vec<Lane>,
@@ -107,6 +96,8 @@ pub(crate) struct Core<'a, S, K> {
     /// Instants looked at, also those with nothing but interrupts, and jobs counted after the end: what bounds the
     /// time that a run takes.
     pub(crate) steps: u64,
+    /// When the limits are looked at again, in events or steps.
+    look_at: u64,
     pub(crate) completed: u64,
     /// Response time of the watched job.
     pub(crate) watched_response: Option<u64>,
@@ -138,6 +129,7 @@ pub(crate) enum End {
     Events,
     Watched,
     NothingLeft,
+    Stopped,
 }
 
 impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
@@ -177,6 +169,7 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             change_count: 0,
             events: 0,
             steps: 0,
+            look_at: 0,
             completed: 0,
             watched_response: None,
             switch_cost: platform.context_switch_cost().as_ns(),
@@ -269,20 +262,27 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     }
 
     #[inline(always)]
-    pub(crate) fn end_after(&self, now: u64) -> Option<(End, u64)> {
-        let is_over = (self.completed >= self.limits.jobs) | (self.events >= self.limits.events);
-        if is_over || self.steps >= self.limits.events { Some(self.end_at(now)) } else { None }
+    pub(crate) fn end_after(&mut self, now: u64) -> Option<(End, u64)> {
+        let is_over = (self.completed >= self.limits.jobs) | (self.events >= self.look_at);
+        if is_over || self.steps >= self.look_at { self.end_at(now) } else { None }
     }
 
     #[cold]
-    fn end_at(&self, now: u64) -> (End, u64) {
-        if self.watched_response.is_some() {
-            (End::Watched, now)
+    fn end_at(&mut self, now: u64) -> Option<(End, u64)> {
+        let passed = self.events.max(self.steps);
+        let end = if self.watched_response.is_some() {
+            End::Watched
         } else if self.completed >= self.limits.jobs {
-            (End::Jobs, now)
+            End::Jobs
+        } else if passed >= self.limits.events {
+            End::Events
+        } else if self.limits.is_stopped() {
+            End::Stopped
         } else {
-            (End::Events, now)
-        }
+            self.look_at = self.limits.look_after(passed);
+            return None;
+        };
+        Some((end, now))
     }
 
     #[inline(always)]

@@ -27,19 +27,27 @@ pub(crate) enum Reason {
     Pattern { at: String, reason: String },
     #[error("option `{option}`: {reason}")]
     Option { option: &'static str, reason: String },
+    #[error("the simulation was stopped at {at}")]
+    Stopped { at: String },
 }
 
 impl SimError {
     /// Whether the input (the system, an option, a pattern) asks for something that cannot be simulated.
     #[must_use]
     pub fn is_bad_input(&self) -> bool {
-        !self.is_overload()
+        !self.is_overload() && !self.is_stop()
     }
 
     /// Whether the backlog of an overloaded task outgrew the limit.
     #[must_use]
     pub fn is_overload(&self) -> bool {
         matches!(self.0, Reason::Backlog { .. })
+    }
+
+    /// Whether another thread stopped it.
+    #[must_use]
+    pub fn is_stop(&self) -> bool {
+        matches!(self.0, Reason::Stopped { .. })
     }
 }
 

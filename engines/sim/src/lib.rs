@@ -15,6 +15,7 @@ mod helping;
 mod horizon;
 mod in_segment;
 mod lane;
+mod limits;
 mod locking;
 mod options;
 mod path;

@@ -3,6 +3,8 @@
 use horolog_model::{ExecutionTimes, SegmentId, System, Task, TaskId};
 use horolog_time::Span;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// How a simulation runs.
 ///
@@ -13,7 +15,7 @@ use std::collections::BTreeMap;
 /// let options = SimOptions { horizon: Horizon::Time(second), seed: 7, ..SimOptions::default() };
 /// assert_eq!(options.max_events, u64::MAX);
 /// ```
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct SimOptions {
     /// When it ends.
     pub horizon: Horizon,
@@ -36,6 +38,8 @@ pub struct SimOptions {
     /// The most jobs of one task that may wait; one more is an error, so that an overloaded system cannot eat
     /// the memory.
     pub max_backlog: u32,
+    /// Another thread that sets it ends the simulation soon, with an error.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl Default for SimOptions {
@@ -51,6 +55,7 @@ impl Default for SimOptions {
             modes: Vec::new(),
             max_events: u64::MAX,
             max_backlog: 1 << 24,
+            stop: None,
         }
     }
 }

@@ -1,8 +1,9 @@
 //! [`replay`]: a system under a release pattern, such as the witness of an analysis that says "misses".
 
-use crate::engine::{End, Engine, Limits};
+use crate::engine::{End, Engine};
 use crate::error::{Reason, SimError};
 use crate::hand_on::{self, HandOn, Taker};
+use crate::limits::Limits;
 use crate::patterned::Patterned;
 use crate::simulate::{check_range, outcome};
 use horolog_model::System;
@@ -127,7 +128,7 @@ fn run<K: Sink>(
     };
     let until = pattern.until_ns.as_ns();
     let (events, backlog) = (options.max_events, options.max_backlog);
-    let limits = Limits { until, jobs: u64::MAX, events, backlog, watched };
+    let limits = Limits { until, jobs: u64::MAX, events, backlog, watched, stop: None };
     let mut engine = Engine::new(system, machine, source, sink, limits);
     let (end, at) = engine.run()?;
     let witness = watched.map(|(task, job)| {

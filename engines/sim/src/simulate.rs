@@ -1,10 +1,11 @@
 //! [`simulate`]: a system in virtual time.
 
 use crate::drawn::Drawn;
-use crate::engine::{Change, End, Engine, Limits};
+use crate::engine::{Change, End, Engine};
 use crate::error::{Reason, SimError};
 use crate::hand_on::{self, HandOn, Taker};
 use crate::horizon::{default_horizon, listed_after};
+use crate::limits::Limits;
 use crate::options::{DelayChoice, Horizon, SimOptions};
 use crate::source::Source;
 use horolog_model::System;
@@ -72,6 +73,7 @@ fn run<K: Sink>(
 ) -> Result<Outcome, SimError> {
     let mut notes = Vec::new();
     let limits = limits(system, options, &mut notes)?;
+    let until = limits.until;
     let source = Drawn::new(system, options)?;
     note_assumptions(system, options, &mut notes);
     let changes = mode_changes(&machine, options)?;
@@ -79,7 +81,7 @@ fn run<K: Sink>(
     changes.into_iter().for_each(|(at, mode)| engine.driver.request_mode(at, mode));
     let (end, at) = engine.run()?;
     note_end(end, at, options, engine.core.events, &mut notes);
-    let horizon = if end == End::NothingLeft && limits.until < FAR { limits.until } else { at };
+    let horizon = if end == End::NothingLeft && until < FAR { until } else { at };
     Ok(outcome(system, options.seed, horizon, engine, notes))
 }
 
@@ -120,7 +122,14 @@ pub(crate) fn limits(
     };
     check_range(system, until)?;
     let events = options.max_events;
-    Ok(Limits { until, jobs, events, backlog: options.max_backlog, watched: None })
+    Ok(Limits {
+        until,
+        jobs,
+        events,
+        backlog: options.max_backlog,
+        watched: None,
+        stop: options.stop.clone(),
+    })
 }
 
 /// The mode changes that the options ask for.

@@ -6,6 +6,7 @@ use crate::lane::{Lane, NONE};
 use crate::source::Source;
 use horolog_model::TaskId;
 use horolog_sched::{Choice, Driver, Grant, ModeChange, Note, OverrunAction, Tell, World, Worlds};
+use horolog_time::Span;
 use horolog_trace::Sink;
 
 /// One processor of a simulation without drivers.
@@ -135,7 +136,7 @@ pub(crate) trait Run: Worlds<Error = Reason> {
     fn until(&self) -> u64;
 
     /// How the run ended after the instant `now`, if it did.
-    fn end_after(&self, now: u64) -> Option<(End, u64)>;
+    fn end_after(&mut self, now: u64) -> Option<(End, u64)>;
 
     /// What ends exactly at the horizon has ended.
     fn ends_with_horizon(&mut self, place: usize, tell: &mut Tell<'_>) -> Result<(), Reason>;
@@ -148,7 +149,7 @@ impl<S: Source, K: Sink> Run for Simulation<'_, '_, S, K> {
         self.core.limits.until
     }
 
-    fn end_after(&self, now: u64) -> Option<(End, u64)> {
+    fn end_after(&mut self, now: u64) -> Option<(End, u64)> {
         self.core.end_after(now)
     }
 
@@ -170,6 +171,9 @@ pub(crate) fn run<W: Run>(driver: &mut Driver, world: &mut W) -> Result<(End, u6
     let until = world.until();
     let reached = driver.run_all(world, until)?;
     let end = match world.end_after(reached.last) {
+        Some((End::Stopped, at)) if reached.is_ended => {
+            return Err(Reason::Stopped { at: Span::from_ns(at).to_string() });
+        }
         Some(end) if reached.is_ended => end,
         _ if reached.next == u64::MAX => (End::NothingLeft, reached.last),
         _ => (End::Horizon, until),

@@ -271,6 +271,44 @@ fn an_overloaded_system_starves_and_says_so() {
     assert!(outcome.notes.iter().any(|note| note.starts_with("stopped at")), "{:?}", outcome.notes);
 }
 
+/// A horizon of 10^11 events, which nobody would wait for.
+#[test]
+fn another_thread_ends_a_simulation() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let drivers = "[system]\nname = \"driven\"\n[platform]\ncpus = 1\n[[task]]\nname = \"a\"\nperiod = \"2 us\"\nwcet = \"100 ns\"\npriority = 1\n\
+                   [[interrupt]]\nname = \"irq\"\ncpu = 0\nseparation = \"3 us\"\ncost = \"100 ns\"\n";
+    let (drivers, _) = horolog_model::file::read(drivers, "driven.toml", &[]).expect("a system");
+    for system in [plain(&[("a", "1 us", "100 ns", 1)]), drivers] {
+        let stop = Arc::new(AtomicBool::new(false));
+        let horizon = Horizon::Time("100000 s".parse().expect("a time"));
+        let options = SimOptions { horizon, stop: Some(Arc::clone(&stop)), ..SimOptions::default() };
+        let running = std::thread::spawn(move || simulate(&system, &options, &mut NullSink));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(!running.is_finished());
+        stop.store(true, Ordering::Relaxed);
+        let error = running.join().expect("no panic").expect_err("it was stopped");
+        assert!(error.is_stop() && !error.is_bad_input() && !error.is_overload(), "{error}");
+        assert!(error.to_string().starts_with("the simulation was stopped at "), "{error}");
+    }
+}
+
+/// The limit is exact wherever it lies between two looks at it.
+#[test]
+fn the_limit_of_events_is_exact() {
+    let system = plain(&[("a", "10 ns", "5 ns", 1)]);
+    let ended_after = |max_events: u64| {
+        let horizon = Horizon::Time(Span::from_ns(2_000_000));
+        let options = SimOptions { horizon, max_events, ..SimOptions::default() };
+        simulate(&system, &options, &mut NullSink).expect("it stops").events
+    };
+    // An instant has a completion or a release, and the start behind it.
+    for limit in [1, 2, 1_000, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, (1 << 17) + 1] {
+        let events = ended_after(limit);
+        assert!((limit..=limit + 2).contains(&events), "{limit} {events}");
+    }
+}
+
 #[test]
 fn times_near_the_end_of_u64_are_refused_or_exact() {
     let far = "18446744073709551615 ns";

@@ -72,6 +72,10 @@ impl Verifier {
                 // The slack is one for all arrivals: whoever always comes early comes too often, but for what clocks differ.
                 let differs = last.map_or(0, |last| expected.saturating_sub(last)) / CLOCKS_DIFFER;
                 self.tasks[task].last_arrival = Some(expected.saturating_sub(differs).max(arrival));
+            } else if model.is_observed && late > 0 {
+                // The rhythm may go on from there, or as if it had been in time.
+                (self.tasks[task].last_arrival, self.tasks[task].late_arrival) =
+                    (Some(expected), Some(arrival));
             }
             return arrival;
         }
@@ -201,6 +205,11 @@ impl Verifier {
         } else if self.has_no_timers() {
             class = Class::CannotTell;
             message.push_str("; the trace has no interrupts, so that this may be a timer that came late");
+        }
+        let hidden = self.cpus[cpu].hidden.within(candidate.from, arrival);
+        if class == Class::ModelViolated && hidden > 0 {
+            class = Class::CannotTell;
+            message.push_str("; the kernel's record hides a switch meanwhile");
         }
         self.found(candidate, class, Check::Arrival, (arrival, expected), evidence, message);
     }

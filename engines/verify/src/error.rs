@@ -1,5 +1,6 @@
 //! Why a trace could not be verified.
 
+use horolog_time::{Instant, Span};
 use horolog_trace::TraceError;
 
 /// Why a trace could not be verified at all.
@@ -13,6 +14,8 @@ enum Reason {
     Input(String),
     #[error(transparent)]
     Trace(TraceError),
+    #[error("the verification was stopped at {0}")]
+    Stopped(Span),
 }
 
 impl VerifyError {
@@ -26,7 +29,18 @@ impl VerifyError {
         match &self.0 {
             Reason::Input(_) => true,
             Reason::Trace(error) => error.is_bad_input(),
+            Reason::Stopped(_) => false,
         }
+    }
+
+    pub(crate) fn stopped(at: Instant) -> VerifyError {
+        VerifyError(Reason::Stopped(Span::from_ns(at.as_ns())))
+    }
+
+    /// Whether another thread stopped it.
+    #[must_use]
+    pub fn is_stop(&self) -> bool {
+        matches!(self.0, Reason::Stopped(_))
     }
 
     /// Whether the operating system refused (exit status 3).

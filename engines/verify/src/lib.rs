@@ -62,10 +62,13 @@ use horolog_trace::Record;
 use horolog_trace::file::{Header, Reader};
 use std::io::Read;
 
+/// How many records lie between two looks at who wants an end: some milliseconds.
+const LOOK_EVERY: u32 = 1 << 14;
+
 /// Verifies a trace file against a system and the bounds that were proved for it.
 ///
 /// # Errors
-/// Where the trace names other tasks than the system has, or the system's priorities are not resolved.
+/// Where the trace names other tasks than the system has, or the system's priorities are not resolved; where [`Options::stop`] was set meanwhile.
 pub fn verify<R: Read>(
     system: &System,
     bounds: &[Bound],
@@ -73,7 +76,14 @@ pub fn verify<R: Read>(
     options: &Options,
 ) -> Result<Verification, VerifyError> {
     let mut verifier = Verifier::new(system, bounds, reader.header(), options)?;
+    let mut read = 0_u32;
     while let Some(record) = reader.next_record() {
+        read = read.wrapping_add(1);
+        if read.is_multiple_of(LOOK_EVERY)
+            && options.stop.as_ref().is_some_and(|stop| stop.load(std::sync::atomic::Ordering::Relaxed))
+        {
+            return Err(VerifyError::stopped(record.time));
+        }
         if reader.threads().len() != verifier.threads_known() {
             verifier.set_threads(reader.threads());
         }

@@ -2,6 +2,8 @@
 
 use horolog_model::TaskId;
 use horolog_time::Span;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A bound to be checked, as plain data: the analysis is judged, so nothing of it is used here.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +31,23 @@ pub struct Options {
     pub tolerance: Tolerance,
     /// What else speaks against a yes: without a finding the verdict is unknown, and these are the first notes.
     pub doubts: Vec<String>,
+    /// Why a program was not served as the file says, where it was not: these are notes likewise, and no finding accuses anybody then.
+    pub served_otherwise: Vec<String>,
+    /// Another thread that sets it ends the verification soon, with an error.
+    pub stop: Option<Arc<AtomicBool>>,
+}
+
+impl Options {
+    /// The usual ones, with the bounds of these tasks replaced.
+    #[must_use]
+    pub fn with_bounds(bound_override: Vec<(TaskId, Span)>) -> Options {
+        Options { bound_override, ..Options::default() }
+    }
+
+    /// What speaks against a yes.
+    pub(crate) fn all_doubts(&self) -> impl Iterator<Item = String> {
+        self.served_otherwise.iter().chain(&self.doubts).cloned()
+    }
 }
 
 impl Default for Options {
@@ -38,6 +57,8 @@ impl Default for Options {
             bound_override: Vec::new(),
             tolerance: Tolerance::default(),
             doubts: Vec::new(),
+            served_otherwise: Vec::new(),
+            stop: None,
         }
     }
 }

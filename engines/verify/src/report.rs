@@ -41,11 +41,14 @@ pub(crate) struct Report {
     applied: [u64; Check::ALL.len()],
     /// For each writer of a link, how many late publications a broken assumption explains.
     late_by_model: BTreeMap<String, u64>,
+    /// Whether something else than the trace says that nobody may be accused.
+    accuses_nobody: bool,
 }
 
 impl Report {
-    pub(crate) fn new(listed_per_group: usize) -> Report {
+    pub(crate) fn new(listed_per_group: usize, accuses_nobody: bool) -> Report {
         Report {
+            accuses_nobody,
             listed_per_group,
             groups: BTreeMap::new(),
             findings: Vec::new(),
@@ -152,8 +155,33 @@ impl Report {
         late.iter().for_each(|key| self.excuse(key, to));
     }
 
-    /// Nothing is accused any more: every finding is one of which the cause cannot be told.
-    pub(crate) fn doubt_all(&mut self) {
+    /// The signal that stops a program wakes its threads, and the one that lets it go on, too: whether what woke one early or late was its own
+    /// is not on record.
+    pub(crate) fn excuse_arrivals_of_stopped(&mut self, is_foreign: bool) {
+        let is_stop = |&&(class, check, _): &&(Class, Check, String)| {
+            is_foreign && class == Class::MachineDisturbed && check == Check::SelfSuspension
+        };
+        let stopped: Vec<String> =
+            self.groups.keys().filter(is_stop).map(|(.., task)| task.clone()).collect();
+        let mut is_any = false;
+        for task in stopped {
+            let key = (Class::ModelViolated, Check::Arrival, task);
+            is_any |= self.groups.contains_key(&key);
+            self.excuse(&key, Class::CannotTell);
+        }
+        if is_any {
+            self.excuse_responses(Class::CannotTell);
+        }
+    }
+
+    /// Nothing is accused any more, where there is a hole or nobody may be: every finding is one of which the cause cannot be told.
+    pub(crate) fn doubt_all_where(&mut self, has_hole: bool) {
+        if has_hole || self.accuses_nobody {
+            self.doubt_all();
+        }
+    }
+
+    fn doubt_all(&mut self) {
         for finding in &mut self.findings {
             finding.class = Class::CannotTell;
         }
@@ -238,7 +266,7 @@ mod tests {
 
     /// What is left as a violated model once the executions of a task are of another class.
     fn left(others: &[(Check, &str, bool)]) -> u64 {
-        let mut report = Report::new(10);
+        let mut report = Report::new(10, false);
         report.add(found(Check::Execution, "imu"));
         for &(check, subject, follows) in others {
             if follows {
@@ -253,7 +281,7 @@ mod tests {
 
     #[test]
     fn where_all_is_in_doubt_no_group_and_no_finding_accuses() {
-        let mut report = Report::new(10);
+        let mut report = Report::new(10, false);
         report.add(found(Check::Execution, "imu"));
         report.add(Found {
             class: Class::BoundViolated,

@@ -128,7 +128,7 @@ impl Verifier {
         let modes = InModes::of(&companion.system, model.simulated, model.cpus.len())?;
         let is_decided = |cpu| decisions.iter().any(|one| one.cpu == cpu);
         let mut unknown = modes::unjudged(&companion.system, model.simulated, is_decided);
-        unknown.extend(not_decided.into_iter().chain(options.doubts.iter().cloned()));
+        unknown.extend(not_decided.into_iter().chain(options.all_doubts()));
         unknown.extend(resources.why_not_judged(model.foreign));
         let cpus: Vec<Processor> = (0..model.cpus.len())
             .map(|cpu| {
@@ -165,7 +165,7 @@ impl Verifier {
             compared,
             again,
             companion: companion.system,
-            report: Report::new(options.listed_per_group),
+            report: Report::new(options.listed_per_group, !options.served_otherwise.is_empty()),
             threads: Vec::new(),
             candidates: VecDeque::new(),
             now: 0,
@@ -558,12 +558,11 @@ impl Verifier {
         self.notes(&mut notes, damage.as_ref());
         self.excuse_unseen_pauses(&mut notes);
         self.excuse_unseen_stretches(&mut notes);
+        self.report.excuse_arrivals_of_stopped(self.model.foreign);
         let missed_jobs = self.missed_jobs_and_late_timers();
         // What a trace does not show may have been anything; so may be what is seen behind a hole.
         let has_hole = damage.as_ref().is_some_and(|damage| damage.is_hole);
-        if has_hole {
-            self.report.doubt_all();
-        }
+        self.report.doubt_all_where(has_hole);
         let tasks = (0..self.tasks.len()).map(|task| self.task_result(task)).collect();
         let count = |class| self.report.count(class);
         let (model_violated, bound_violated, machine_disturbed) =

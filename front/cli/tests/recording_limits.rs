@@ -5,7 +5,7 @@ mod common;
 use common::narrow::Narrow;
 use common::{Done, HOROLOG, alone, done, inside, root};
 use horolog_trace::Kind;
-use horolog_trace::file::Reader;
+use horolog_trace::file::{Reader, Thread};
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -329,10 +329,12 @@ fn silent_peers_hold_up_no_other() {
     }
 }
 
-/// Its threads live for some milliseconds each.
+/// Thirty threads, one behind the other, that live for some milliseconds each; or five processes with a thread each (`fork`).
 const SHORT: &str = r#"
 #include <pthread.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 static void *live(void *none)
 {
 	struct timespec pause = { 0, 1000000 };
@@ -340,12 +342,24 @@ static void *live(void *none)
 		nanosleep(&pause, 0);
 	return none;
 }
-int main(void)
+static void thread(void)
 {
-	for (int i = 0; i < 30; i++) {
-		pthread_t one;
-		pthread_create(&one, 0, live, 0);
-		pthread_join(one, 0);
+	pthread_t one;
+	pthread_create(&one, 0, live, 0);
+	pthread_join(one, 0);
+}
+int main(int argc, char **argv)
+{
+	(void)argv;
+	for (int i = 0; i < (argc > 1 ? 5 : 30); i++) {
+		if (argc > 1 && fork() == 0) {
+			thread();
+			_exit(0);
+		}
+		if (argc > 1)
+			wait(0);
+		else
+			thread();
 	}
 	return 0;
 }
@@ -361,23 +375,37 @@ fn threads_that_end_before_anybody_looks_are_in_the_kernels_record() {
         return;
     };
     assert!(built.success());
-    let recorded = done(["trace", "record", "--kernel", "-o", &out, "--", &program]);
-    if recorded.status == Some(3) {
-        println!("SKIPPED: {}", recorded.err);
-        return;
-    }
-    assert_eq!(recorded.status, Some(0), "{recorded:?}");
-    let mut reader = Reader::open(&out).expect("a trace");
-    let mut wakeups: BTreeMap<u64, u64> = BTreeMap::new();
-    while let Some(record) = reader.next_record() {
-        if record.kind == Kind::KernelWakeup {
-            *wakeups.entry(record.value).or_default() += 1;
+    let record = |command: &[&str]| {
+        let recorded = done([&["trace", "record", "--kernel", "-o", &out, "--"][..], command].concat());
+        if recorded.status == Some(3) {
+            println!("SKIPPED: {}", recorded.err);
+            return None;
         }
-    }
-    let of_it: Vec<_> = reader.threads().iter().filter(|thread| thread.comm == "short").collect();
-    let process = of_it.first().and_then(|first| first.process);
-    assert!(process.is_some() && of_it.iter().all(|thread| thread.process == process), "{of_it:?}");
+        assert_eq!(recorded.status, Some(0), "{recorded:?}");
+        let mut reader = Reader::open(&out).expect("a trace");
+        let mut wakeups: BTreeMap<u64, u64> = BTreeMap::new();
+        while let Some(record) = reader.next_record() {
+            if record.kind == Kind::KernelWakeup {
+                *wakeups.entry(record.value).or_default() += 1;
+            }
+        }
+        let of_it = reader.threads().iter().filter(|thread| thread.comm == "short").cloned();
+        Some((of_it.collect::<Vec<_>>(), wakeups))
+    };
+    let Some((threads, wakeups)) = record(&[&program]) else { return };
+    let process = threads.first().and_then(|first| first.process);
+    assert!(process.is_some() && threads.iter().all(|thread| thread.process == process), "{threads:?}");
     // The main thread and all that it has made, which were woken three times and when they were made.
-    let woken = of_it.iter().filter(|thread| wakeups.get(&thread.id).is_some_and(|count| *count >= 3));
-    assert!(of_it.len() == 31 && woken.count() == 31, "{} {wakeups:?}", of_it.len());
+    let woken = threads.iter().filter(|thread| wakeups.get(&thread.id).is_some_and(|count| *count >= 3));
+    assert!(threads.len() == 31 && woken.count() == 31, "{} {wakeups:?}", threads.len());
+    // Without the runtime of horolog nobody but the kernel tells of processes.
+    let Some((threads, _)) = record(&["env", "-i", &program, "fork"]) else { return };
+    let is_first = |thread: &&Thread| thread.process == Some(thread.tid);
+    let first: Vec<u32> = threads.iter().filter(is_first).map(|thread| thread.tid).collect();
+    let others = threads.iter().filter(|thread| !is_first(thread));
+    let mut theirs: Vec<u32> = others.filter_map(|thread| thread.process).collect();
+    theirs.sort_unstable();
+    theirs.dedup();
+    assert!(threads.len() == 11 && first.len() == 6 && theirs.len() == 5, "{threads:?}");
+    assert!(theirs.iter().all(|process| first.contains(process)), "{threads:?}");
 }

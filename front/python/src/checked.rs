@@ -1,10 +1,10 @@
 //! Verifying traces, and the installed command for what needs a process of its own.
 
 use crate::faults::Fault;
-use crate::interruptible;
 #[cfg(feature = "run")]
-use crate::stoppable;
+use crate::stopped_in_order;
 use crate::systems::{NativeSystem, filled, json};
+use crate::{interruptible, stoppable};
 use horolog_analysis::resolve;
 #[cfg(feature = "run")]
 use horolog_closed_loop::run_installed;
@@ -16,12 +16,11 @@ use horolog_closed_loop::{
 };
 use horolog_model::{System, file};
 use horolog_trace::file::Reader;
-use horolog_verify::Verification;
+use horolog_verify::{Options, Verification};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-#[cfg(feature = "run")]
 use std::sync::atomic::AtomicBool;
 
 /// What verifying is asked for.
@@ -38,7 +37,7 @@ struct Words {
 #[pyfunction]
 fn verify(py: Python<'_>, system: &NativeSystem, words: Words) -> PyResult<String> {
     let system = Arc::clone(&system.system);
-    let found = interruptible(py, move || verified(&system, &words).and_then(|found| found.json()))?;
+    let found = stoppable(py, move |stop| verified(&system, &words, stop).and_then(|found| found.json()))?;
     found.map_err(|fault| fault.raise(py))
 }
 
@@ -56,7 +55,7 @@ impl Verified {
     }
 }
 
-fn verified(system: &System, words: &Words) -> Result<Verified, Fault> {
+fn verified(system: &System, words: &Words, stop: &Arc<AtomicBool>) -> Result<Verified, Fault> {
     let gate = words.gate.as_deref().map(str::parse::<Gate>).transpose();
     let gate = gate.map_err(|flaw| Fault::words(format!("gate: {flaw}")))?;
     let asked = Asked {
@@ -75,10 +74,12 @@ fn verified(system: &System, words: &Words) -> Result<Verified, Fault> {
     };
     let proof = prove(&system, source)?;
     let counterexample = counterexample_beside(trace);
+    let mut options = Options::default();
+    options.stop = Some(Arc::clone(stop));
     let found = if is_own {
-        verify_trace(&proof, trace, Vec::new(), &counterexample)
+        verify_trace(&proof, trace, &options, &counterexample)
     } else {
-        verify_foreign(&proof, trace, &words.mapping, Vec::new(), &counterexample)
+        verify_foreign(&proof, trace, &words.mapping, options, &counterexample)
     }?;
     let closing = closing_of_verification(&proof, &found, &asked);
     Ok(Verified { proof, found, closing, is_own })
@@ -92,11 +93,16 @@ fn verification_page(
     words: Words,
 ) -> PyResult<(String, Option<String>)> {
     let system = Arc::clone(&system.system);
-    interruptible(py, move || page_of_verification(&system, &words))?.map_err(|fault| fault.raise(py))
+    let found = stoppable(py, move |stop| page_of_verification(&system, &words, stop))?;
+    found.map_err(|fault| fault.raise(py))
 }
 
-fn page_of_verification(system: &System, words: &Words) -> Result<(String, Option<String>), Fault> {
-    let verified = verified(system, words)?;
+fn page_of_verification(
+    system: &System,
+    words: &Words,
+    stop: &Arc<AtomicBool>,
+) -> Result<(String, Option<String>), Fault> {
+    let verified = verified(system, words, stop)?;
     let json = verified.json()?;
     if !verified.is_own {
         return Ok((json, None));
@@ -151,8 +157,7 @@ fn command<'py>(
     words: Vec<String>,
     input: String,
 ) -> PyResult<Ended<'py>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let ended = stoppable(py, &Arc::clone(&stop), move || run_installed(&program, &words, &input, &stop))?;
+    let ended = stopped_in_order(py, move |stop| run_installed(&program, &words, &input, stop))?;
     let ended = ended.map_err(|error| Fault::from(error).raise(py))?;
     Ok((ended.status, PyBytes::new(py, &ended.output), PyBytes::new(py, &ended.log)))
 }

@@ -21,10 +21,13 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a waiting call asks whether Ctrl-C was pressed.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// How long a call waits for work that a signal has stopped.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Runs `work` on a thread of its own and waits for it without the interpreter's lock. On a signal whose handler raises, that is
 /// raised here, and what the thread still finds is dropped.
@@ -32,28 +35,40 @@ fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
-    waited(py, None, work)
+    waited(py, Duration::ZERO, |_| work())
 }
 
-/// The same of work that ends soon once `stop` is set: a signal sets it and waits for that end before it is raised.
+/// The same of work that ends soon, for the most part, once its flag is set: a signal sets it, and is raised when the work has ended, or a
+/// second later.
 fn stoppable<T: Send + 'static>(
     py: Python<'_>,
-    stop: &Arc<AtomicBool>,
-    work: impl FnOnce() -> T + Send + 'static,
+    work: impl FnOnce(&Arc<AtomicBool>) -> T + Send + 'static,
 ) -> PyResult<T> {
-    waited(py, Some(stop), work)
+    waited(py, SOON, work)
+}
+
+/// The same of work whose end is waited for: it keeps what it has.
+fn stopped_in_order<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(&Arc<AtomicBool>) -> T + Send + 'static,
+) -> PyResult<T> {
+    waited(py, Duration::MAX, work)
 }
 
 fn waited<T: Send + 'static>(
     py: Python<'_>,
-    stop: Option<&Arc<AtomicBool>>,
-    work: impl FnOnce() -> T + Send + 'static,
+    patience: Duration,
+    work: impl FnOnce(&Arc<AtomicBool>) -> T + Send + 'static,
 ) -> PyResult<T> {
-    let mut raised = None;
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut raised: Option<(PyErr, Instant)> = None;
     let (sender, receiver) = channel();
-    let started = std::thread::Builder::new().name("horolog".to_owned()).spawn(move || {
-        // The caller may have left.
-        let _ = sender.send(work());
+    let started = std::thread::Builder::new().name("horolog".to_owned()).spawn({
+        let stop = Arc::clone(&stop);
+        move || {
+            // The caller may have left.
+            let _ = sender.send(work(&stop));
+        }
     });
     started.map_err(|error| faults::internal(py, &format!("cannot start a thread: {error}")))?;
     // A receiver is not shared between threads, so it goes along and comes back.
@@ -68,16 +83,18 @@ fn waited<T: Send + 'static>(
         });
         receiver = back;
         match result {
-            Ok(found) => return raised.map_or(Ok(found), Err),
-            Err(RecvTimeoutError::Timeout) if raised.is_none() => match (py.check_signals(), stop) {
-                (Ok(()), _) => {}
-                (Err(error), None) => return Err(error),
-                (Err(error), Some(stop)) => {
+            Ok(found) => return raised.map_or(Ok(found), |(error, _)| Err(error)),
+            Err(RecvTimeoutError::Timeout) => {
+                if raised.is_none()
+                    && let Err(error) = py.check_signals()
+                {
                     stop.store(true, Ordering::Relaxed);
-                    raised = Some(error);
+                    raised = Some((error, Instant::now()));
                 }
-            },
-            Err(RecvTimeoutError::Timeout) => {}
+                if let Some((error, _)) = raised.take_if(|(_, since)| since.elapsed() >= patience) {
+                    return Err(error);
+                }
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(faults::internal(
                     py,

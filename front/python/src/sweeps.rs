@@ -2,7 +2,7 @@
 
 use crate::faults::Fault;
 use crate::systems::NativeSystem;
-use crate::{interruptible, stoppable};
+use crate::{interruptible, stopped_in_order};
 use horolog_model::System;
 use horolog_sweep::systems::{Made, Set, system_of};
 use horolog_sweep::{
@@ -12,7 +12,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A checked sweep.
@@ -162,13 +161,13 @@ impl NativeFolder {
 
     /// Computes what is missing on this machine. Ctrl-C ends it after the blocks that are under way.
     fn run(&self, py: Python<'_>, workers: usize) -> PyResult<()> {
-        let (open, stop) = (Arc::clone(&self.open), Arc::new(AtomicBool::new(false)));
-        let ran = stoppable(py, &Arc::clone(&stop), move || {
+        let open = Arc::clone(&self.open);
+        let ran = stopped_in_order(py, move |stop| {
             let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
             let left: Vec<BlockId> =
                 open.missing.iter().copied().filter(|id| !open.rows.contains_key(id)).collect();
             let plan = Arc::clone(&open.plan);
-            let ran = run(&plan, open.store.as_ref().ok_or_else(closed)?, &left, workers, &stop, &|_| ());
+            let ran = run(&plan, open.store.as_ref().ok_or_else(closed)?, &left, workers, stop, &|_| ());
             open.computed += ran.rows.len();
             open.rows.extend(ran.rows);
             let (done, all) = (open.rows.len(), open.rows.len() + open.missing.len() - open.computed);

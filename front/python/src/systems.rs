@@ -1,7 +1,7 @@
 //! Systems, their analysis and their simulation.
 
 use crate::faults::Fault;
-use crate::interruptible;
+use crate::{interruptible, stoppable};
 use horolog_analysis::{derived_priorities, resolve};
 use horolog_closed_loop::verdict::{Asked, Closing, Ended, Evidence, Question};
 use horolog_closed_loop::{
@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A checked system.
 #[pyclass(frozen, module = "horolog._engine")]
@@ -120,7 +121,7 @@ struct Words {
 fn simulate(py: Python<'_>, system: &NativeSystem, words: Words) -> PyResult<String> {
     let system = Arc::clone(&system.system);
     let options = options(&words).map_err(|fault| fault.raise(py))?;
-    let found = interruptible(py, move || simulation(&system, &options, &words))?;
+    let found = stoppable(py, move |stop| simulation(&system, &stopped_by(stop, options), &words))?;
     found.map_err(|fault| fault.raise(py))
 }
 
@@ -138,7 +139,7 @@ fn simulation(system: &System, options: &SimOptions, words: &Words) -> Result<St
 fn simulation_page(py: Python<'_>, system: &NativeSystem, words: Words) -> PyResult<(String, String)> {
     let system = Arc::clone(&system.system);
     let options = options(&words).map_err(|fault| fault.raise(py))?;
-    let found = interruptible(py, move || page_of_simulation(&system, &options, &words))?;
+    let found = stoppable(py, move |stop| page_of_simulation(&system, &stopped_by(stop, options), &words))?;
     found.map_err(|fault| fault.raise(py))
 }
 
@@ -220,6 +221,10 @@ fn options(words: &Words) -> Result<SimOptions, Fault> {
         )?,
         ..SimOptions::default()
     })
+}
+
+fn stopped_by(stop: &Arc<AtomicBool>, options: SimOptions) -> SimOptions {
+    SimOptions { stop: Some(Arc::clone(stop)), ..options }
 }
 
 fn delay(argument: &str, word: &str) -> Result<DelayChoice, Fault> {

@@ -12,7 +12,7 @@ use horolog_model::{Cpus, System, TaskId};
 use horolog_sim::{Horizon, SimOptions};
 use horolog_time::Span;
 use horolog_trace::Outcome;
-use horolog_verify::Verification;
+use horolog_verify::{Options, Verification};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -174,18 +174,25 @@ const WRITTEN: [&str; 12] = [
 ///
 /// # Errors
 /// One of them is, by its name or a link, a file that a loop removes or writes. A `system.toml` as an earlier loop has written it may be
-/// what the loop is given.
-pub fn keep_loop_inputs(system: &Path, profile: Option<&Path>, out: &Path) -> Result<(), LoopError> {
+/// what the loop is given, where nothing in it is changed by the words of the call.
+pub fn keep_loop_inputs(
+    system: &Path,
+    is_changed: bool,
+    profile: Option<&Path>,
+    out: &Path,
+) -> Result<(), LoopError> {
+    let system = if system.as_os_str() == "-" { Path::new("/dev/stdin") } else { system };
     for input in std::iter::once(system).chain(profile) {
         WRITTEN.iter().try_for_each(|name| keep_input(input, &out.join(name)))?;
     }
     let written = out.join(SYSTEM);
+    profile.map_or(Ok(()), |profile| keep_input(profile, &written))?;
     let is_as_written = |text: String| {
         let read = horolog_model::file::read(&text, SYSTEM, &[]);
         read.is_ok_and(|(system, _)| horolog_model::file::print(&system) == text)
     };
     match keep_input(system, &written) {
-        Err(error) if !std::fs::read_to_string(system).is_ok_and(is_as_written) => Err(error),
+        Err(error) if is_changed || !std::fs::read_to_string(system).is_ok_and(is_as_written) => Err(error),
         _ => Ok(()),
     }
 }
@@ -245,7 +252,7 @@ pub fn close(
     let simulated_verified = verify_trace(
         &proof,
         &simulated_trace,
-        options.bound_override.clone(),
+        &Options::with_bounds(options.bound_override.clone()),
         &counterexample_beside(&simulated_trace),
     )?;
     save_json(&options.out.join("simulated-verification.json"), &simulated_verified)?;
@@ -341,7 +348,8 @@ fn run_and_verify(
     }
     notes.extend(measured.outcome.notes.iter().cloned());
     stage(Stage::Verify, "");
-    let found = verify_trace(proof, &trace, options.bound_override.clone(), &counterexample_beside(&trace))?;
+    let judged = Options::with_bounds(options.bound_override.clone());
+    let found = verify_trace(proof, &trace, &judged, &counterexample_beside(&trace))?;
     save_json(&options.out.join("verification.json"), &found)?;
     let ended = Ended::of_run(&measured.outcome, Some(of));
     Ok(Run { measured: Some(measured), verified: Some(found), ended, trace })

@@ -150,9 +150,13 @@ mod tests {
         crate::simulated_run(&system, &horolog_sim::SimOptions::default(), Some(&trace))
             .expect("it is simulated");
         let proof = proved(FLAT);
-        let mut found =
-            crate::verify_trace(&proof, &trace, Vec::new(), &crate::counterexample_beside(&trace))
-                .expect("it is verified");
+        let mut found = crate::verify_trace(
+            &proof,
+            &trace,
+            &horolog_verify::Options::default(),
+            &crate::counterexample_beside(&trace),
+        )
+        .expect("it is verified");
         found.backend = backend.to_owned();
         found.tasks[0].releases_noticed = releases;
         found.tasks[0].releases_late = late;
@@ -173,9 +177,13 @@ mod tests {
         let trace = folder.path().join("simulated.trace");
         crate::simulated_run(&system, &horolog_sim::SimOptions::default(), Some(&trace))
             .expect("it is simulated");
-        let mut found =
-            crate::verify_trace(&proved(FLAT), &trace, Vec::new(), &crate::counterexample_beside(&trace))
-                .expect("it is verified");
+        let mut found = crate::verify_trace(
+            &proved(FLAT),
+            &trace,
+            &horolog_verify::Options::default(),
+            &crate::counterexample_beside(&trace),
+        )
+        .expect("it is verified");
         found.backend = "linux".to_owned();
         // Half of them on one processor.
         let mut other = found.processors[0].clone();

@@ -72,15 +72,13 @@ pub fn override_bounds(system: &System, texts: &[String]) -> Result<Vec<(TaskId,
 pub fn verify_trace(
     proof: &Proof,
     path: &Path,
-    bound_override: Vec<(TaskId, Span)>,
+    options: &Options,
     counterexample: &Path,
 ) -> Result<Verification, LoopError> {
     let mut reader = Reader::open(path)?;
-    let mut options = Options::default();
-    options.bound_override = bound_override;
     let bounds = bounds_with_devices(proof, reader.header());
     let other = other_system(&proof.system, &reader.header().system);
-    let mut found = verify(&proof.system, &bounds, &mut reader, &options)?;
+    let mut found = verify(&proof.system, &bounds, &mut reader, options)?;
     found.notes.extend(misfit(&proof.costs, &found));
     found.notes.extend(other);
     look_for_counterexamples(proof, || Reader::open(path), &mut found, counterexample)?;
@@ -121,7 +119,7 @@ pub fn verify_foreign(
     proof: &Proof,
     path: &Path,
     rules: &[String],
-    bound_override: Vec<(TaskId, Span)>,
+    mut options: Options,
     counterexample: &Path,
 ) -> Result<Verification, LoopError> {
     let names: Vec<String> = proof.system.tasks().iter().map(|task| task.name.clone()).collect();
@@ -135,12 +133,9 @@ pub fn verify_foreign(
     let mut bytes = Vec::new();
     foreign.write(&mut bytes)?;
     let mut reader = Reader::new(bytes.as_slice())?;
-    let mut options = Options::default();
-    options.bound_override = bound_override;
-    options.doubts = kernel_order::doubts(&proof.system, &foreign);
-    options
-        .doubts
-        .extend(foreign.damage.as_ref().map(|damage| format!("the recording is damaged: {damage}")));
+    options.served_otherwise = kernel_order::doubts(&proof.system, &foreign);
+    options.doubts =
+        foreign.damage.iter().map(|damage| format!("the recording is damaged: {damage}")).collect();
     let mut found = verify(&proof.system, &bounds(proof), &mut reader, &options)?;
     found.notes.extend(foreign.notes);
     // What was read up to there was judged; the rest may have been anything.

@@ -9,7 +9,7 @@ use horolog_testkit::reference::draw::{Kind, short_system};
 use horolog_testkit::reference::{Job, What, simulate};
 use horolog_time::Span;
 use horolog_trace::{Kind as RecordKind, NullSink, Record};
-use horolog_verify::{Check, Class, Verdict, Verification};
+use horolog_verify::{Check, Class, Options, Verdict, Verification};
 use std::path::Path;
 
 const END: u64 = 60;
@@ -59,7 +59,8 @@ fn by_the_reference(system: &System, pattern: &ReleasePattern) -> Option<u64> {
 
 /// The trace of a simulation, verified with these bounds.
 fn verified(proof: &Proof, trace: &Path, bounds: Vec<(TaskId, Span)>) -> Verification {
-    verify_trace(proof, trace, bounds, &counterexample_beside(trace)).expect("it can be read")
+    verify_trace(proof, trace, &Options::with_bounds(bounds), &counterexample_beside(trace))
+        .expect("it can be read")
 }
 
 fn bound_violations(found: &Verification) -> u64 {

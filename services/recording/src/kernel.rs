@@ -22,7 +22,7 @@ pub(crate) struct Tracked {
     processes: BTreeSet<u32>,
     /// The process of a thread; none where it is not traced.
     threads: BTreeMap<u32, Option<u32>>,
-    /// Threads that have ended: their numbers may come again.
+    /// Traced threads that have ended: their numbers may come again.
     ended: BTreeSet<u32>,
 }
 
@@ -45,16 +45,14 @@ impl Tracked {
     }
 
     /// A thread has made another one, or a process, which may be gone before anybody can ask for it.
-    fn forked(&mut self, parent: u32, child: u32) {
+    fn forked(&mut self, parent: u32, child: u32, is_thread: bool) {
         if self.ended.remove(&child) {
             self.threads.remove(&child);
         }
         let process = if self.processes.contains(&child) {
             Some(child)
         } else {
-            // Of those that are gone it is not known any more which were processes of their own.
-            let own = self.process(parent);
-            own.map(|own| process_and_parent(child).map_or(own, |(process, _)| process))
+            self.process(parent).map(|own| if is_thread { own } else { child })
         };
         // A session may have told it, too.
         if process.is_some() {
@@ -64,7 +62,9 @@ impl Tracked {
 
     /// A thread has ended; what the kernel tells of it still is its own.
     fn has_ended(&mut self, tid: u32) {
-        self.ended.insert(tid);
+        if self.threads.get(&tid).is_some_and(Option::is_some) {
+            self.ended.insert(tid);
+        }
     }
 
     /// Forgets who is not traced: a number may come again.
@@ -198,8 +198,8 @@ fn concerns(event: &KernelEvent, tracked: &mut Tracked) -> bool {
             prev.is_some() || next.is_some()
         }
         KernelEventKind::Wakeup { thread, .. } => tracked.process(thread.tid).is_some(),
-        KernelEventKind::Fork { parent, child } => {
-            tracked.forked(*parent, *child);
+        KernelEventKind::Fork { parent, child, is_thread } => {
+            tracked.forked(*parent, *child, *is_thread);
             false
         }
         KernelEventKind::Exit { tid } => {
@@ -225,12 +225,14 @@ mod tests {
         tracked.add(own);
         assert_eq!((tracked.process(own), tracked.process(0)), (Some(own), None));
         assert_eq!(tracked.process(tid), None, "it has ended");
-        tracked.forked(own, tid);
+        tracked.forked(own, tid, false);
+        assert_eq!(tracked.process(tid), Some(tid), "a process of its own");
+        tracked.forked(own, tid, true);
         assert_eq!(tracked.process(tid), Some(own), "it was made by a traced one");
         tracked.forget_strangers();
         tracked.has_ended(tid);
         assert_eq!(tracked.process(tid), Some(own), "it leaves its processor after its end");
-        tracked.forked(1, tid);
+        tracked.forked(1, tid, true);
         assert_eq!(tracked.process(tid), None, "another one has its number");
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("starts");
         assert_eq!(tracked.process(child.id()), Some(child.id()), "a child without a session");

@@ -483,7 +483,7 @@ fn the_foot_tells_priorities_of_threads() {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     let mut writer = Writer::new(&mut first, &header).unwrap();
     let empty = writer.bytes_of_foot();
-    for (tid, priority) in [(7, 120), (7, 29), (7, 29), (8, -1)] {
+    for (tid, priority) in [(7, 120), (7, 29), (7, 29), (8, -1), (10, 29), (10, 120), (10, 29), (10, 120)] {
         writer.note_priority(tid, priority);
     }
     for priority in 0..20 {
@@ -501,7 +501,9 @@ fn the_foot_tells_priorities_of_threads() {
         reader.footer().unwrap().priorities.clone()
     };
     let found = read(&first);
-    assert_eq!(found[&7], [(29, 2), (120, 1)].into());
+    // What a thread was before it was a real-time one, and what it is at its end, does not count.
+    assert_eq!(found[&7], [(29, 2)].into());
+    assert_eq!(found[&10], [(29, 2), (120, 1)].into());
     assert_eq!(found[&8], [(-1, 1)].into());
     assert_eq!(found[&9], (0..16).map(|priority| (priority, if priority == 3 { 2 } else { 1 })).collect());
     assert!(room >= serde_json::to_string(&found).unwrap().len() as u64);

@@ -6,10 +6,10 @@ use super::layout::{self, BLOCK_HEADER, BlockHeader};
 use super::names::Names;
 use super::user::{self, MAX_DEFINITION, MAX_TEXTS};
 use super::varint;
+use crate::kernel_priority::Noted;
 use crate::{Ending, EventDefinition, Kind, LossCause, Record, Sink, TraceError};
 use horolog_time::Instant;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -76,7 +76,7 @@ pub struct Writer<W: Write> {
     /// Bytes that these names will take in the foot, at least nearly.
     named_in_foot: u64,
     /// How often which thread had which priority.
-    priorities: BTreeMap<u32, BTreeMap<i32, u64>>,
+    priorities: BTreeMap<u32, Noted>,
     /// Records lost by cause; the last place is for causes of a newer version.
     causes: [u64; LossCause::ALL.len() + 1],
     clock_error_ns: Option<u64>,
@@ -160,19 +160,12 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Counts that a switch shows thread `tid` with this priority of the kernel; the foot says it. Of a thread with more
-    /// than 16 priorities the first 16 count.
+    /// Counts that a switch shows thread `tid` with this priority of the kernel; the foot says those that count ([`Noted::seen`]). Of a thread
+    /// with more than 16 priorities the first 16 count.
     pub fn note_priority(&mut self, tid: u32, priority: i32) {
-        let known = self.priorities.entry(tid).or_default();
-        let is_full = known.len() >= MOST_PRIORITIES;
-        match known.entry(priority) {
-            Entry::Occupied(mut count) => *count.get_mut() += 1,
-            Entry::Vacant(_) if is_full => {}
-            Entry::Vacant(first) => {
-                first.insert(1);
-                // Both numbers, and the thread's.
-                self.named_in_foot += 48;
-            }
+        if self.priorities.entry(tid).or_default().note(priority, MOST_PRIORITIES) {
+            // Both numbers, and the thread's.
+            self.named_in_foot += 48;
         }
     }
 
@@ -384,7 +377,7 @@ impl<W: Write> Writer<W> {
             clock_error_ns: self.clock_error_ns,
             events,
             threads,
-            priorities: std::mem::take(&mut self.priorities),
+            priorities: self.priorities.iter().map(|(tid, noted)| (*tid, noted.seen())).collect(),
             index: std::mem::take(&mut self.index),
         };
         if self.failed.is_none() {

@@ -24,7 +24,7 @@ pub use mapping::{Mapping, Selector};
 pub use recording::is_recording;
 
 use crate::file::{Damage, Footer, Header, Reader, Thread, Writer};
-use crate::kernel_priority::Seen;
+use crate::kernel_priority::{Noted, Seen};
 use crate::{Record, Sink, TraceError};
 use horolog_time::{Instant, Span};
 use std::collections::BTreeMap;
@@ -246,12 +246,14 @@ pub fn import_bytes(
     let mut notes = source.notes;
     notes
         .push("arrivals are wake-ups as observed; a job is what a thread does between two sleeps".to_owned());
-    let mut priorities = source.priorities;
+    let mut noted: BTreeMap<u32, Noted> = BTreeMap::new();
     for event in &source.events {
         if let EventKind::Switch { next, next_prio: Some(prio), .. } = event.kind {
-            *priorities.entry(next).or_default().entry(prio).or_default() += 1;
+            noted.entry(next).or_default().note(prio, usize::MAX);
         }
     }
+    let mut priorities = source.priorities;
+    priorities.extend(noted.into_iter().map(|(tid, noted)| (tid, noted.seen())));
     let (threads, records, damage) = (derived.threads, derived.records, source.damage);
     Ok(Foreign { header, threads, records, notes, priorities, damage })
 }

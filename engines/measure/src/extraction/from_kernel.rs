@@ -4,7 +4,7 @@ use super::event::{Event, EventKind, Left, WaitKind};
 use horolog_sys::kernel_trace::{Class, KernelEvent, KernelEventKind, Thread};
 use horolog_sys::thread_facts::FileKind;
 use horolog_sys::waiting_call::WaitingCall;
-use horolog_trace::kernel_priority;
+use horolog_trace::kernel_priority::{self, Noted};
 use std::collections::BTreeMap;
 
 /// What a file descriptor of a thread is; asked once a descriptor.
@@ -30,21 +30,28 @@ pub struct FromKernel {
 pub struct Seen {
     /// The thread as it was seen last.
     pub thread: Thread,
-    /// How often it was seen with each kernel priority.
-    pub priorities: BTreeMap<i32, u64>,
+    /// Its kernel priorities.
+    pub priorities: Noted,
 }
 
 impl Seen {
     /// The thread with its own priority ([`kernel_priority::own`]).
     #[must_use]
     pub fn own(&self) -> Thread {
-        Thread { prio: kernel_priority::own(&self.priorities).unwrap_or(self.thread.prio), ..self.thread }
+        let own = kernel_priority::own(&self.priorities.seen());
+        Thread { prio: own.unwrap_or(self.thread.prio), ..self.thread }
     }
 
     /// Whether it had others, too ([`kernel_priority::is_changing`]).
     #[must_use]
     pub fn is_changing(&self) -> bool {
-        kernel_priority::is_changing(&self.priorities)
+        kernel_priority::is_changing(&self.priorities.seen())
+    }
+
+    /// Whether it became an ordinary one ([`kernel_priority::is_also_ordinary`]).
+    #[must_use]
+    pub fn is_also_ordinary(&self) -> bool {
+        kernel_priority::is_also_ordinary(&self.priorities.seen())
     }
 }
 
@@ -121,8 +128,8 @@ impl FromKernel {
     }
 
     fn note(&mut self, thread: Thread) {
-        let seen = self.seen.entry(thread.tid).or_insert(Seen { thread, priorities: BTreeMap::new() });
-        *seen.priorities.entry(thread.prio).or_default() += 1;
+        let seen = self.seen.entry(thread.tid).or_insert(Seen { thread, priorities: Noted::default() });
+        seen.priorities.note(thread.prio, usize::MAX);
         seen.thread = thread;
     }
 

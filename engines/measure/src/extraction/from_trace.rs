@@ -11,6 +11,7 @@ use horolog_model::{Policy, System};
 use horolog_sys::waiting_call::WaitingCall;
 use horolog_trace::file::Reader;
 use horolog_trace::foreign::{self, Activity};
+use horolog_trace::kernel_priority::Noted;
 use horolog_trace::{Kind, LossCause, NO_TASK, Record, TraceError, kernel_priority};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek};
@@ -105,6 +106,7 @@ fn unknown(tid: u32, comm: &str) -> Description {
         process: None,
         class: Class::Unknown,
         class_changed: false,
+        is_also_ordinary: false,
         allowed: None,
         files: BTreeMap::new(),
     }
@@ -139,7 +141,7 @@ fn of_foreign(event: &foreign::Event, threads: &mut Names) -> Option<EventKind> 
 /// What a foreign file tells of threads: their last names, and how often they had which kernel priority.
 #[derive(Clone, Debug, Default)]
 struct Names {
-    threads: BTreeMap<u32, (String, BTreeMap<i32, u64>)>,
+    threads: BTreeMap<u32, (String, Noted)>,
 }
 
 impl Names {
@@ -149,28 +151,30 @@ impl Names {
             comm.clone_into(name);
         }
         if let Some(prio) = prio {
-            *priorities.entry(prio).or_default() += 1;
+            priorities.note(prio, usize::MAX);
         }
     }
 
     /// Each thread with its own priority.
     fn described(&self) -> BTreeMap<u32, Description> {
-        let describe = |(tid, (comm, priorities)): (&u32, &(String, BTreeMap<i32, u64>))| {
-            (*tid, with_priorities(unknown(*tid, comm), priorities))
+        let describe = |(tid, (comm, priorities)): (&u32, &(String, Noted))| {
+            (*tid, with_priorities(unknown(*tid, comm), &priorities.seen()))
         };
         self.threads.iter().map(describe).collect()
     }
 }
 
 /// A thread with the class of its own priority.
-fn with_priorities(thread: Description, priorities: &BTreeMap<i32, u64>) -> Description {
+fn with_priorities(thread: Description, priorities: &kernel_priority::Seen) -> Description {
     let class = match kernel_priority::own(priorities) {
         None => Class::Unknown,
         Some(..0) => Class::Deadline { runtime_ns: 0, deadline_ns: 0, period_ns: 0 },
         Some(prio @ 0..=98) => Class::RealTime { priority: (99 - prio) as u8 },
         Some(prio) => Class::Normal { nice: prio.saturating_sub(120) },
     };
-    Description { class, class_changed: kernel_priority::is_changing(priorities), ..thread }
+    let (class_changed, is_also_ordinary) =
+        (kernel_priority::is_changing(priorities), kernel_priority::is_also_ordinary(priorities));
+    Description { class, class_changed, is_also_ordinary, ..thread }
 }
 
 /// Proposes a system from a trace of horolog.

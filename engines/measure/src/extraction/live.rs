@@ -265,7 +265,7 @@ impl Watch {
     fn take(&mut self, events: &[KernelEvent]) {
         for event in events {
             self.events += 1;
-            if let KernelEventKind::Fork { parent, child } = event.kind
+            if let KernelEventKind::Fork { parent, child, .. } = event.kind
                 && self.observer.watches(parent)
             {
                 self.observer.watch_born(child);
@@ -338,6 +338,7 @@ impl Watch {
             comm: comm.or_else(|| known.last().map(|facts| facts.comm.clone())).unwrap_or_default(),
             class,
             class_changed: seen.is_some_and(Seen::is_changing),
+            is_also_ordinary: seen.is_some_and(Seen::is_also_ordinary),
             allowed: facts.or(known.last()).map(|facts| facts.allowed.clone()),
             process: known.last().map(|facts| (facts.process, self.name_of(facts.process))),
             files: self.files.get(&tid).cloned().unwrap_or_default(),

@@ -248,7 +248,8 @@ impl Proposal {
         let changing = names(&|place, _| {
             let task = &self.tasks[place].0;
             let lends = |lock: &LockUse| matches!(lock.kind, LockKind::Inheritance | LockKind::Ceiling);
-            task.thread.class_changed && !task.locks.iter().any(lends)
+            // Inheritance lends real-time priorities, and takes none away.
+            task.thread.is_also_ordinary || task.thread.class_changed && !task.locks.iter().any(lends)
         });
         let least = self.tasks.iter().filter_map(|(_, values)| values.priority).min();
         let others = self.background.iter().filter(|one| one.executed_ns > 0 && one.priority >= least);

@@ -104,6 +104,8 @@ pub struct Description {
     pub class: Class,
     /// Whether its class or priority changed while it was watched.
     pub class_changed: bool,
+    /// Whether it was an ordinary thread after it had been a real-time one.
+    pub is_also_ordinary: bool,
     /// The processors that it may run on; `None` where that is not known.
     pub allowed: Option<Vec<u32>>,
     /// What its `epoll` waits for: sorts of files, and the most that there were of each at one time.

@@ -103,18 +103,17 @@ impl FutexWaits {
         self.followed.insert(tid);
     }
 
-    /// Takes the next events, in time order; `process_of`: the process of a new thread.
-    pub(super) fn take(&mut self, events: &[KernelEvent], process_of: &dyn Fn(u32) -> Option<u32>) {
+    /// Takes the next events, in time order.
+    pub(super) fn take(&mut self, events: &[KernelEvent]) {
         for event in events {
             match event.kind {
-                KernelEventKind::Fork { parent, child } => {
+                KernelEventKind::Fork { parent, child, is_thread } => {
                     // The number of a thread whose end was lost comes back. The fork of a followed thread may be recorded after it was followed.
                     if !self.followed.remove(&child) {
                         self.forget(child);
                     }
                     if let Some(process) = self.processes.get(&parent).copied() {
-                        // One that has ended was a thread of its parent's, most likely.
-                        self.processes.insert(child, process_of(child).unwrap_or(process));
+                        self.processes.insert(child, if is_thread { process } else { child });
                     }
                 }
                 KernelEventKind::CallEntry { tid, call, argument } if self.processes.contains_key(&tid) => {
@@ -258,7 +257,7 @@ impl FutexRecord {
         let processes: BTreeSet<u32> = self.waits.processes.values().copied().collect();
         // A program that ends soon is named while it lives.
         processes.into_iter().take(MOST_NAMED).for_each(|process| self.modules.add_process(process));
-        self.waits.take(&self.recorder.drain(), &process_of);
+        self.waits.take(&self.recorder.drain());
     }
 
     /// The last of it.
@@ -268,15 +267,11 @@ impl FutexRecord {
     pub(super) fn finish(mut self) -> Result<FutexReport, Error> {
         let source = self.recorder.choice().reason.clone();
         let recording = self.recorder.stop()?;
-        self.waits.take(&recording.events, &process_of);
+        self.waits.take(&recording.events);
         self.waits.lost =
             self.waits.lost.max(recording.losses.kernel.saturating_add(recording.losses.memory));
         Ok(self.waits.report(source, &self.modules))
     }
-}
-
-fn process_of(tid: u32) -> Option<u32> {
-    horolog_sys::thread_facts::of_thread(tid).ok().map(|facts| facts.process)
 }
 
 #[cfg(test)]
@@ -320,7 +315,7 @@ mod tests {
     fn waits_of(events: &[KernelEvent]) -> (u64, u64) {
         let mut waits = FutexWaits::default();
         waits.follow(7, 7);
-        waits.take(events, &|_| None);
+        waits.take(events);
         let report = waits.report("drawn".to_owned(), &Modules::default());
         (report.waits, report.futexes.iter().map(|row| row.waited_ns).sum())
     }
@@ -354,7 +349,7 @@ mod tests {
     fn the_number_of_a_thread_that_ended_is_another_thread() {
         let wait =
             |time, tid| [at(time, futex(tid, 1)), at(time + 1, leaves(tid, b'S')), at(time + 4, wakes(tid))];
-        let fork = |time, parent, child| at(time, KernelEventKind::Fork { parent, child });
+        let fork = |time, parent, child| at(time, KernelEventKind::Fork { parent, child, is_thread: true });
         let exit = |time, tid| at(time, KernelEventKind::Exit { tid });
         let all = |parts: &[&[KernelEvent]]| waits_of(&parts.concat());
         assert_eq!(all(&[&[fork(1, 7, 8)], &wait(10, 8)]), (1, 3));
@@ -407,8 +402,8 @@ mod tests {
         let mut waits = FutexWaits::default();
         waits.follow(7, 7);
         let events = [
-            at(10, KernelEventKind::Fork { parent: 7, child: 8 }),
-            at(15, KernelEventKind::Fork { parent: 99, child: 9 }),
+            at(10, KernelEventKind::Fork { parent: 7, child: 8, is_thread: true }),
+            at(15, KernelEventKind::Fork { parent: 99, child: 9, is_thread: true }),
             // A call that returns at once: another one follows before the thread sleeps.
             at(20, futex(7, 0x10)),
             at(30, KernelEventKind::CallEntry { tid: 7, call: WaitingCall::Poll, argument: 1 }),
@@ -434,7 +429,7 @@ mod tests {
             at(320, KernelEventKind::Lost(5)),
             at(330, wakes(7)),
         ];
-        waits.take(&events, &|_| None);
+        waits.take(&events);
         let report = waits.report("drawn".to_owned(), &Modules::default());
         assert_eq!((report.waits, report.lost), (2, 5));
         let rows: Vec<_> =

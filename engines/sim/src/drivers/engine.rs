@@ -116,7 +116,7 @@ impl<K: Sink> Run for DrivenSimulation<'_, '_, K> {
         self.core.limits.until
     }
 
-    fn end_after(&self, now: u64) -> Option<(End, u64)> {
+    fn end_after(&mut self, now: u64) -> Option<(End, u64)> {
         self.core.end_after(now)
     }
 

@@ -16,8 +16,9 @@ mod requests;
 mod rounds;
 mod source;
 
-use crate::engine::{End, Engine, Limits};
+use crate::engine::{End, Engine};
 use crate::error::SimError;
+use crate::limits::Limits;
 use crate::options::{Horizon, SimOptions};
 use crate::simulate;
 use horolog_model::{Companion, System};
@@ -29,9 +30,10 @@ use source::Driven;
 pub(crate) fn run<K: Sink>(system: &System, options: &SimOptions, sink: &mut K) -> Result<Outcome, SimError> {
     let mut notes = Vec::new();
     let limits: Limits = simulate::limits(system, options, &mut notes)?;
+    let until = limits.until;
     let companion = Companion::new(system)?;
     let (machine, lent) = Machine::of_companion(system, &companion)?;
-    simulate::check_range(&companion.system, limits.until)?;
+    simulate::check_range(&companion.system, until)?;
     simulate::note_assumptions(system, options, &mut notes);
     arrivals::notes(system, &mut notes);
     let changes = simulate::mode_changes(&machine, options)?;
@@ -40,11 +42,8 @@ pub(crate) fn run<K: Sink>(system: &System, options: &SimOptions, sink: &mut K) 
     changes.into_iter().for_each(|(at, mode)| engine.driver.request_mode(at, mode));
     let (end, at) = engine::run(&mut engine)?;
     simulate::note_end(end, at, options, engine.core.events, &mut notes);
-    let horizon = if end == End::NothingLeft && !matches!(options.horizon, Horizon::Jobs(_)) {
-        limits.until
-    } else {
-        at
-    };
+    let horizon =
+        if end == End::NothingLeft && !matches!(options.horizon, Horizon::Jobs(_)) { until } else { at };
     let drivers = outcome::collect(system, &engine.core.source, horizon);
     let mut found = simulate::outcome(system, options.seed, horizon, engine, notes);
     (found.interrupts, found.devices, found.requests) = drivers;

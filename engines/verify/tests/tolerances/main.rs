@@ -14,6 +14,7 @@ mod cuts;
 mod drivers;
 mod exact;
 mod explained;
+mod foreign;
 mod grants;
 mod hidden;
 mod machine;

@@ -1,7 +1,7 @@
 //! Measured traces: what time stamps, clocks and the kernel's ways leave open, and nothing else.
 
 use crate::traces::*;
-use horolog_model::{Access, Arrival, CpuId, Draft, Interference, Preemption, Priority, Resource, Section};
+use horolog_model::{Access, CpuId, Draft, Interference, Preemption, Priority, Resource, Section};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, Record};
 use horolog_verify::Class::{CannotTell, MachineDisturbed, ModelViolated};
@@ -628,100 +628,6 @@ fn pauses_of_a_virtual_machine_that_its_hypervisor_accounts_for() {
     // What was taken is taken once, from all tasks of the processor.
     assert_eq!(classes_of("yes", [2, 2], 4 * MS), four(CannotTell));
     assert_eq!(classes_of("yes", [2, 2], 4 * MS - 1), four(ModelViolated));
-}
-
-/// Two jobs of a foreign application, whose arrivals are its wake-ups, in a trace that has interrupts, too.
-fn foreign(change: impl Fn(&mut Draft), second: u64) -> Verification {
-    let system = long(change);
-    let tick = [(0, Kind::InterruptEntry), (US, Kind::InterruptExit)];
-    let mut records = tick.map(|(time, kind)| kernel(time, kind, 236, 1)).to_vec();
-    records.extend(run(10 * MS, 0, 0, MS));
-    records.extend(run(second, 0, 1, MS));
-    recorded(&system, &[], &records, &header(&system, "foreign"))
-}
-
-#[test]
-fn arrivals_of_a_foreign_application() {
-    let expected = of_job(ModelViolated, Check::Arrival, "high", 1);
-    let delayed = |draft: &mut Draft| {
-        draft.tasks[0].jitter = Span::from_ns(7 * US);
-        draft.platform.release_latency = Some(Span::from_ns(30 * US));
-    };
-    edge(|second| foreign(delayed, second), 20 * MS + 57 * US, expected);
-    edge_below(|second| foreign(delayed, second), 20 * MS - 57 * US, expected);
-    let sporadic = |draft: &mut Draft| {
-        draft.tasks[0].arrival = Arrival::Sporadic { separation: Span::from_ns(10 * MS) };
-        draft.platform.release_latency = Some(Span::ZERO);
-    };
-    edge_below(|second| foreign(sporadic, second), 20 * MS - 20 * US, expected);
-    // A measured trace of planned arrivals is exact.
-    let planned = |second| {
-        let mut records = run(10 * MS, 0, 0, MS).to_vec();
-        records.extend(run(second, 0, 1, MS));
-        measured(&long(nothing), &[], &records)
-    };
-    edge(planned, 20 * MS, expected);
-    edge_below(planned, 20 * MS, expected);
-}
-
-/// A wake-up that came late is no new rhythm, unless the next one keeps it.
-#[test]
-fn a_late_arrival_that_cannot_be_told_moves_no_later_one() {
-    let system = long(nothing);
-    let classes_of = |third: u64| {
-        let records =
-            [run(10 * MS, 0, 0, MS), run(20 * MS + 900 * US, 0, 1, MS), run(third, 0, 2, MS)].concat();
-        classes(&recorded(&system, &[], &records, &header(&system, "foreign")), Check::Arrival)
-    };
-    assert_eq!(classes_of(30 * MS), [CannotTell]);
-    assert_eq!(classes_of(30 * MS + 900 * US), [CannotTell]);
-    assert_eq!(classes_of(30 * MS + 450 * US), [CannotTell, CannotTell]);
-    assert_eq!(classes_of(28 * MS), [CannotTell, ModelViolated]);
-}
-
-/// A jitter above half the period lets any two arrivals come at twice the rate, and not all of them.
-#[test]
-fn arrivals_at_twice_the_rate_are_found_whatever_the_jitter() {
-    let first = |arrival: Arrival, every: u64, jitter: u64| {
-        let system = long(|draft| {
-            draft.tasks[0].arrival = arrival.clone();
-            draft.tasks[0].jitter = Span::from_ns(jitter);
-            draft.tasks[0].wcet = Span::from_ns(US);
-            draft.platform.release_latency = Some(Span::ZERO);
-        });
-        let tick = [(0, Kind::InterruptEntry), (US, Kind::InterruptExit)];
-        let mut records = tick.map(|(time, kind)| kernel(time, kind, 236, 1)).to_vec();
-        records.extend((0..2_000).flat_map(|job| run(10 * MS + job * every, 0, job, US)));
-        let found = recorded(&system, &[], &records, &header(&system, "foreign"));
-        let of_arrivals = found.findings.iter().filter(|one| one.check == Check::Arrival);
-        let violated = of_arrivals.clone().find(|one| one.class == ModelViolated).and_then(|one| one.job);
-        (violated, of_arrivals.count() > 0)
-    };
-    let periodic = Arrival::Periodic { period: Span::from_ns(10 * MS) };
-    let sporadic = Arrival::Sporadic { separation: Span::from_ns(10 * MS) };
-    for arrival in [periodic, sporadic] {
-        // The first comes 5 ms early, the second 10, of which 6 are allowed.
-        assert_eq!(first(arrival.clone(), 5 * MS, 6 * MS).0, Some(2));
-        assert!(first(arrival.clone(), 9_900 * US, 2 * MS).0.is_some());
-        // A clock that is a thousandth faster, and one that is twice as much faster.
-        assert_eq!(first(arrival.clone(), 9_990 * US, 50 * US), (None, false));
-        assert!(first(arrival.clone(), 9_980 * US, 50 * US).1);
-    }
-}
-
-/// Without interrupts on record a late arrival may be that of a timer, and so may be the first before an early one.
-#[test]
-fn late_arrivals_of_a_trace_without_interrupts_cannot_be_told() {
-    let system = long(|draft| draft.platform.release_latency = Some(Span::ZERO));
-    let classes_of = |arrivals: &[u64]| {
-        let jobs = arrivals.iter().zip(0..).flat_map(|(&arrival, job)| run(arrival, 0, job, MS));
-        let records: Vec<Record> = jobs.collect();
-        classes(&recorded(&system, &[], &records, &header(&system, "foreign")), Check::Arrival)
-    };
-    assert_eq!(classes_of(&[10 * MS, 24 * MS]), [CannotTell]);
-    // Behind one arrival, which may have been late itself, and behind two.
-    assert_eq!(classes_of(&[10 * MS, 16 * MS]), [CannotTell]);
-    assert_eq!(classes_of(&[10 * MS, 20 * MS, 26 * MS]), [ModelViolated]);
 }
 
 #[test]

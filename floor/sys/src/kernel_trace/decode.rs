@@ -28,7 +28,7 @@ enum Layout {
     Vector { vector: Field, kind: VectorKind, entry: bool },
     Call { pid: Field, id: Field, argument: Field },
     Timer { pid: Field, flags: Field, timer: Field, expires: Field, mode: Field },
-    Fork { parent: Field, child: Field },
+    Fork { parent: Field, child: Field, flags: Field },
     Exit { pid: Field },
 }
 
@@ -119,8 +119,13 @@ impl Decoder {
 
     /// Which threads come and go.
     fn add_threads(&mut self, tracefs: &KernelFs) {
-        self.add(tracefs, "sched", "sched_process_fork", |f| {
-            Ok(Layout::Fork { parent: f.field("parent_pid")?, child: f.field("child_pid")? })
+        // Unlike `sched_process_fork` it tells threads from processes.
+        self.add(tracefs, "task", "task_newtask", |f| {
+            Ok(Layout::Fork {
+                parent: f.field("common_pid")?,
+                child: f.field("pid")?,
+                flags: f.field("clone_flags")?,
+            })
         });
         self.add(tracefs, "sched", "sched_process_exit", |f| Ok(Layout::Exit { pid: f.field("pid")? }));
     }
@@ -249,8 +254,9 @@ impl Layout {
                     absolute: mode.integer(record)? & RELATIVE == 0,
                 }
             }
-            Self::Fork { parent, child } => {
-                KernelEventKind::Fork { parent: number(parent)?, child: number(child)? }
+            Self::Fork { parent, child, flags } => {
+                let is_thread = flags.integer(record)? & i64::from(libc::CLONE_THREAD) != 0;
+                KernelEventKind::Fork { parent: number(parent)?, child: number(child)?, is_thread }
             }
             Self::Exit { pid } => KernelEventKind::Exit { tid: number(pid)? },
             Self::Softirq { vec, entry: true } => KernelEventKind::SoftirqEntry(number(vec)?),

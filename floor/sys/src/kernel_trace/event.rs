@@ -233,6 +233,8 @@ pub enum KernelEventKind {
         parent: u32,
         /// Its first thread.
         child: u32,
+        /// Whether it is another thread of its maker's process.
+        is_thread: bool,
     },
     /// A thread ended, and leaves its processor later; only with [`super::RecorderOptions::threads`] or `activity`.
     Exit {

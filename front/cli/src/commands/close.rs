@@ -27,7 +27,9 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         Some(MachineChoice::File(profile)) => Some(profile),
         _ => None,
     };
-    keep_loop_inputs(&words.file.file, profile.map(PathBuf::as_path), &words.out).map_err(Failure::from)?;
+    let is_changed = !words.file.overrides.is_empty();
+    keep_loop_inputs(&words.file.file, is_changed, profile.map(PathBuf::as_path), &words.out)
+        .map_err(Failure::from)?;
     let (system, source) = input::system(&words.file)?;
     let duration = words.duration.unwrap_or(DEFAULT_DURATION);
     look_at_libraries(&system, &source)?;

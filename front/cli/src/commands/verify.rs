@@ -11,7 +11,7 @@ use horolog_closed_loop::{
     closing_of_verification, counterexample_beside, is_own_trace, is_simulated, override_bounds, prove,
     verify_foreign, verify_trace,
 };
-use horolog_verify::{ProcessorVerification, Verdict, Verification};
+use horolog_verify::{Options, ProcessorVerification, Verdict, Verification};
 use std::path::PathBuf;
 
 pub(crate) fn run(words: &VerifyArguments) -> Done {
@@ -37,10 +37,11 @@ pub(crate) fn run(words: &VerifyArguments) -> Done {
     };
     costs::say(&source);
     let proof = prove(&system, source).map_err(Failure::from)?;
+    let options = Options::with_bounds(overrides);
     let found = if is_own {
-        verify_trace(&proof, trace, overrides, &counterexample)
+        verify_trace(&proof, trace, &options, &counterexample)
     } else {
-        verify_foreign(&proof, trace, &words.mapping, overrides, &counterexample)
+        verify_foreign(&proof, trace, &words.mapping, options, &counterexample)
     };
     let found = found.map_err(Failure::from)?;
     let asked = words.verdict.asked(&[Question::Model, Question::Deadlines]);
