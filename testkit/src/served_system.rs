@@ -2,8 +2,9 @@
 
 use crate::{Ingredients, Random, mixed_system};
 use horolog_model::{
-    Arrival, Capacity, CpuId, Draft, Enforcement, ExecutionTimes, Gain, LowPriority, OverrunPolicy, Policy,
-    Preemption, Priority, Server, ServerKind, SporadicRules, System, Task,
+    Access, Arrival, Capacity, CpuId, Draft, Enforcement, ExecutionTimes, Gain, LowPriority, OverrunPolicy,
+    Policy, Preemption, Priority, Protocol, Resource, Section, Server, ServerKind, SporadicRules, System,
+    Task,
 };
 use horolog_time::Span;
 
@@ -12,6 +13,8 @@ use horolog_time::Span;
 pub enum Serving {
     /// One or two servers with a place under fixed priorities.
     Placed,
+    /// The same beside preemptive tasks with sections, but for priority exchange.
+    BesideSections,
     /// Dual priority or slack stealing beside preemptive tasks.
     SlackPolicy,
     /// Constant bandwidth and background servers under EDF.
@@ -39,6 +42,9 @@ pub fn served_system(seed: u64, index: u64, serving: Serving, ingredients: Ingre
     {
         draft.policy = Policy::Edf;
         draft.tasks.iter_mut().for_each(|task| task.priority = None);
+    }
+    if serving == Serving::BesideSections {
+        add_sections(&mut random, &mut draft);
     }
     if serving == Serving::SlackPolicy {
         draft.interferences.clear();
@@ -72,6 +78,40 @@ pub fn served_system(seed: u64, index: u64, serving: Serving, ingredients: Ingre
 
 fn make_preemptive(task: &mut Task) {
     task.preemption = Preemption::Preemptive;
+}
+
+/// One or two resources under protocols of one processor, and up to two sections a task, one behind the other.
+fn add_sections(random: &mut Random, draft: &mut Draft) {
+    let protocols =
+        [Protocol::Ceiling, Protocol::NonPreemptive, Protocol::Inheritance, Protocol::OriginalCeiling];
+    for place in 0..random.between(1, 2) {
+        let protocol = protocols[random.below(4) as usize];
+        draft.resources.push(Resource { name: format!("r{place}"), protocol, ..Resource::default() });
+    }
+    let resources = draft.resources.len() as u64;
+    for task in &mut draft.tasks {
+        let mut from = 0;
+        for _ in 0..random.below(3) {
+            let left = task.wcet.as_ns() - from;
+            if left < 4 {
+                break;
+            }
+            let begin = from + random.below(left / 2);
+            let length = random.between(1, task.wcet.as_ns() - begin);
+            task.sections.push(Section {
+                resource: format!("r{}", random.below(resources)),
+                from: Span::from_ns(begin),
+                length: Span::from_ns(length),
+                access: Access::Write,
+            });
+            from = begin + length;
+        }
+    }
+    let used = |resource: &Resource, tasks: &[Task]| {
+        tasks.iter().flat_map(|task| &task.sections).any(|section| section.resource == resource.name)
+    };
+    let tasks = &draft.tasks;
+    draft.resources.retain(|resource| used(resource, tasks));
 }
 
 /// What slack policies of every gain ask of a hard task: periodic, without jitter, of a priority of its own.
@@ -158,7 +198,7 @@ fn kind(random: &mut Random, serving: Serving) -> ServerKind {
         _ => LowPriority::Background,
     };
     match (serving, random.below(6)) {
-        (Serving::Edf, 0) | (Serving::Placed, 0) => ServerKind::Background,
+        (Serving::Edf | Serving::Placed | Serving::BesideSections, 0) => ServerKind::Background,
         (Serving::Edf, _) => ServerKind::ConstantBandwidth { capacity, enforcement: Enforcement::Own },
         (Serving::TotalBandwidth, 0) => {
             ServerKind::ConstantBandwidth { capacity, enforcement: Enforcement::Own }
@@ -174,7 +214,7 @@ fn kind(random: &mut Random, serving: Serving) -> ServerKind {
         },
         (_, 1) => ServerKind::Polling { capacity, priority, low_priority },
         (_, 2) => ServerKind::Deferrable { capacity, priority, low_priority },
-        (_, 3) => ServerKind::PriorityExchange { capacity, priority },
+        (Serving::Placed, 3) => ServerKind::PriorityExchange { capacity, priority },
         (_, _) => ServerKind::Sporadic {
             capacity,
             priority,

@@ -85,6 +85,12 @@ fn servers_with_a_place() {
 }
 
 #[test]
+fn servers_beside_sections() {
+    let counts = compare(36, 600, 8, Serving::BesideSections);
+    assert!(counts.hard.0 > 3_000 && counts.hard.1 > 100 && counts.soft.0 > 1_000, "{counts:?}");
+}
+
+#[test]
 fn slack_policies() {
     let counts = compare(32, 150, 6, Serving::SlackPolicy);
     assert!(counts.hard.0 > 500 && counts.soft.0 > 500 && counts.meets > 150, "{counts:?}");

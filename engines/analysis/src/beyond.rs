@@ -8,7 +8,8 @@ use crate::error::AnalysisError;
 use crate::result::{Analysis, Schedulable, TaskVerdict, TestResult, Verdict};
 use crate::{mixed_criticality, spin_locks, suspended_waits};
 use horolog_model::{
-    CpuId, Device, Policy, Preemption, PriorityAssignment, Protocol, Resource, ServerId, System, Task, TaskId,
+    CpuId, Device, Policy, Preemption, PriorityAssignment, Protocol, Resource, Server, ServerId, ServerKind,
+    System, Task, TaskId,
 };
 use horolog_time::Span;
 
@@ -86,8 +87,8 @@ fn why_sections(system: &System, cpu: CpuId) -> Option<String> {
         let protocol = unknown.protocol;
         resource = &unknown.name;
         format!("not with `protocol = \"{}\"` under {}", protocol.word(), system.policy().word())
-    } else if let Some((_, server)) = system.servers_on(cpu).next() {
-        format!("not beside the server `{}`", server.name)
+    } else if let Some(why) = servers_beside_sections(system, cpu) {
+        why
     } else {
         match system.tasks_on(cpu).find(|(_, task)| is_rigid(task)) {
             Some((_, rigid)) => format!("not beside `{}`, which cannot be preempted anywhere", rigid.name),
@@ -101,6 +102,44 @@ fn why_sections(system: &System, cpu: CpuId) -> Option<String> {
          {beside}; the file can be {can}",
         cpu.0
     ))
+}
+
+/// Which server no test knows beside sections. One with a place under fixed priorities is a load like others, and holds nothing.
+fn servers_beside_sections(system: &System, cpu: CpuId) -> Option<String> {
+    let is_known = |server: &Server| {
+        let kind = matches!(
+            server.kind,
+            ServerKind::Background
+                | ServerKind::Polling { .. }
+                | ServerKind::Deferrable { .. }
+                | ServerKind::Sporadic { .. }
+        );
+        kind && system.policy() == Policy::FixedPriority && !server.kind.is_kernels()
+    };
+    let (_, first) = system.servers_on(cpu).next()?;
+    if let Some((_, other)) = system.servers_on(cpu).find(|(_, server)| !is_known(server)) {
+        return Some(format!("not beside the server `{}` of this kind", other.name));
+    }
+    let served =
+        system.tasks_on(cpu).find(|(id, task)| system.server_of(*id).is_some() && !task.sections.is_empty());
+    if let Some((_, served)) = served {
+        return Some(format!(
+            "not where a task of a server, as `{}`, has some: its budget may end within one",
+            served.name
+        ));
+    }
+    let held = system.tasks_on(cpu).flat_map(|(_, task)| &task.sections);
+    let mut protocols = held
+        .filter_map(|section| system.find_resource(&section.resource))
+        .map(|place| system.resources()[place].protocol);
+    let local = |protocol: &Protocol| {
+        matches!(
+            protocol,
+            Protocol::Ceiling | Protocol::NonPreemptive | Protocol::Inheritance | Protocol::OriginalCeiling
+        )
+    };
+    let other = protocols.find(|protocol| !local(protocol) && *protocol != Protocol::None)?;
+    Some(format!("not with `protocol = \"{}\"` beside the server `{}`", other.word(), first.name))
 }
 
 /// A resource whose holder less important tasks than those that wait for it may preempt.

@@ -109,9 +109,50 @@ fn what_the_bound_does_not_know_is_unknown_on_its_processor_alone() {
     };
     let rigid = task("rigid", 0, "priority = 3\npreemption = \"non-preemptive\"");
     assert!(beside(&rigid, "priority = 5").contains("not beside `rigid`"));
-    let server = task("soft", 0, "")
-        + "[[server]]\nname = \"events\"\nkind = \"polling\"\ncpu = 0\ntasks = [\"soft\"]\nbudget = \"1 ms\"\nperiod = \"5 ms\"\npriority = 9\n";
-    assert!(beside(&server, "priority = 5").contains("not beside the server `events`"));
+    let server = |rest: &str| {
+        task("soft", 0, rest)
+            + "[[server]]\nname = \"events\"\nkind = \"polling\"\ncpu = 0\ntasks = [\"soft\"]\nbudget = \"1 ms\"\nperiod = \"5 ms\"\npriority = 9\n"
+    };
+    assert!(beside(&server(held), "priority = 5").contains("a task of a server, as `soft`, has some"));
+}
+
+/// "high" and "low" share the bus, and a server stands at a priority between them, above or below them.
+#[test]
+fn sections_block_servers_and_tasks_beside_them() {
+    let task = |name: &str, priority: u32, wcet: u32, length: u32| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nperiod = \"50 ms\"\nwcet = \"{wcet} ms\"\npriority = {priority}\n\
+             [[task.section]]\nresource = \"bus\"\nfrom = \"0 ms\"\nlength = \"{length} ms\"\n"
+        )
+    };
+    let bounds = |protocol: &str, kind: &str, place: u32, policy: &str| {
+        let server = format!(
+            "[[task]]\nname = \"soft\"\nseparation = \"40 ms\"\nwcet = \"1 ms\"\n[[server]]\nname = \"events\"\nkind = \"{kind}\"\n\
+             tasks = [\"soft\"]\nbudget = \"1 ms\"\nperiod = \"20 ms\"\npriority = {place}\nlow_priority = \"none\"\n\
+             [[resource]]\nname = \"bus\"\nprotocol = \"{protocol}\"\n"
+        );
+        let analysis = of(&read(policy, &(task("high", 9, 2, 1) + &task("low", 3, 5, 4) + &server)));
+        let ms = |task: &horolog_analysis::TaskVerdict| task.response.map(|span| span.as_ns() / 1_000_000);
+        assert!(analysis.tasks.iter().all(|task| !task.exact), "{analysis:?}");
+        (analysis.tasks.iter().map(ms).collect::<Vec<_>>(), analysis.notes)
+    };
+    for protocol in ["ceiling", "non-preemptive", "inheritance", "original-ceiling"] {
+        // "high" is blocked by 4 ms, as is the server, which then waits for "high"; "low" by nothing. A job that comes just behind a poll waits for
+        // the next one.
+        let (between, _) = bounds(protocol, "polling", 5, "");
+        assert_eq!(between, [Some(6), Some(8), Some(20 + 4 + 2 + 1)], "{protocol}");
+        let (between, _) = bounds(protocol, "sporadic", 5, "");
+        assert_eq!(between[..2], [Some(6), Some(8)], "{protocol}");
+        // A deferrable server may execute twice in a row.
+        assert_eq!(bounds(protocol, "deferrable", 5, "").0[..2], [Some(6), Some(9)], "{protocol}");
+        // Above both it delays "high", too, and only what nothing preempts blocks it.
+        let (above, _) = bounds(protocol, "polling", 12, "");
+        let blocked = if protocol == "non-preemptive" { 4 } else { 0 };
+        assert_eq!(above, [Some(7), Some(8), Some(20 + blocked + 1)], "{protocol}");
+        // Below both nothing blocks it.
+        let (below, _) = bounds(protocol, "polling", 1, "");
+        assert_eq!(below[..2], [Some(6), Some(7)], "{protocol}");
+    }
 }
 
 #[test]

@@ -1,4 +1,7 @@
-//! Blocking by sections, for preemptive tasks without servers.
+//! Blocking by sections, for preemptive tasks, and for servers that serve none of the tasks with sections.
+//!
+//! **Servers.** A server holds nothing, so its work at a place is blocked as a task of that priority is that holds nothing. To a task it is a more
+//! important load like any other, which comes between by itself and never by a lock.
 //!
 //! **Immediate ceiling.** A job that holds a resource has the resource's ceiling as its priority, the most important priority among the tasks that use it. A less
 //! important job can delay a task i only from within a section whose ceiling is at or above i; it must have locked before i's
@@ -125,6 +128,9 @@ impl<'a> Sections<'a> {
                 let own = priority_of(task)?;
                 most = if own.is_more_important_than(most) { own } else { most };
             }
+            for place in cpu.servers.iter().filter_map(|server| server.kind.priority()) {
+                most = if place.is_more_important_than(most) { place } else { most };
+            }
             ceilings.extend(kept.into_iter().map(|resource| (resource, most)));
         }
         for (blocking, _, ceiling) in &mut longest_first {
@@ -132,6 +138,13 @@ impl<'a> Sections<'a> {
         }
         longest_first.sort_by_key(|(blocking, ..)| Reverse(blocking.section.length));
         Ok(Sections { cpu, ceilings, longest_first, spinning, inherited, barring })
+    }
+
+    /// What blocks work of a server at a place.
+    pub(crate) fn blocked_at(&self, place: Priority) -> Blocked {
+        let local = self.local(place).map(|one| (one, one.section.length));
+        let others = self.barring(place).into_iter().chain(self.inherited(place));
+        Blocked { by: local.into_iter().chain(others).collect() }
     }
 
     /// What blocks the task at `index`.
@@ -220,11 +233,14 @@ impl<'a> Sections<'a> {
         if self.longest_first.is_empty() {
             return Ok(None);
         }
-        let task = priority_of(&self.cpu.tasks[index])?;
+        Ok(self.local(priority_of(&self.cpu.tasks[index])?))
+    }
+
+    fn local(&self, place: Priority) -> Option<Blocking> {
         let can_block = |(_, own, ceiling): &&(Blocking, Priority, Priority)| {
-            task.is_more_important_than(*own) && !task.is_more_important_than(*ceiling)
+            place.is_more_important_than(*own) && !place.is_more_important_than(*ceiling)
         };
-        Ok(self.longest_first.iter().find(can_block).map(|(blocking, ..)| *blocking))
+        self.longest_first.iter().find(can_block).map(|(blocking, ..)| *blocking)
     }
 
     /// Whether the job of a task may hold a resource to its very end above its own priority.

@@ -18,7 +18,7 @@ const MOST_PERIODS: u64 = 1_000_000;
 pub(crate) fn attained(cpu: &CpuModel, index: usize, window: u64) -> bool {
     let tied = cpu.tasks.iter().any(|task| task.offset.is_some());
     let Some(own) = cpu.tasks[index].priority else { return false };
-    if tied || !cpu.is_exact_without_servers() {
+    if tied || cpu.has_sections() || !cpu.is_exact_without_servers() {
         return false;
     }
     cpu.servers.iter().all(|server| match server.seen_from(Some(own)) {

@@ -4,6 +4,7 @@ use super::{Above, CpuServer, NoAnswer, Seen};
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask, InterruptLoad};
 use crate::explain::TermKind;
+use crate::fixed_priority::sections::{Blocked, Sections};
 use horolog_model::Priority;
 
 /// A place and who is above it.
@@ -93,6 +94,21 @@ pub(crate) fn place_of(
             longest = task.shape.longest_segment;
             place.blocker = Some(task.name.clone());
         }
+    }
+    let sections = match priority {
+        Some(priority) if cpu.has_sections() => {
+            let sections = Sections::of(cpu).map_err(|_| NoAnswer::NotGuaranteed)?;
+            sections.blocked_at(priority)
+        }
+        _ => Blocked::default(),
+    };
+    // No task has both (`beyond`).
+    if sections.time() > longest {
+        longest = sections.time();
+        place.blocker = match &sections.by[..] {
+            [(one, _)] => Some(cpu.tasks[one.task].name.clone()),
+            _ => None,
+        };
     }
     place.above.blocking = longest + cpu.context_switch;
     for thread in &cpu.drivers.threads {

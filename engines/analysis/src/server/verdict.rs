@@ -25,7 +25,8 @@ pub(crate) fn misses_without_are_misses(cpu: &CpuModel, policy: Policy) -> bool 
         server.queue.iter().all(|task| sporadic(&task.arrival) && !task.is_periodic)
     };
     let keeps_order = |server: &CpuServer| !matches!(server.kind, ServerKind::DualPriority { .. });
-    let preemptive = cpu.tasks.iter().all(|task| task.shape.preemptive);
+    // With sections more work may also make a job earlier, that of another one later.
+    let preemptive = cpu.tasks.iter().all(|task| task.shape.preemptive) && !cpu.has_sections();
     let fixed = policy == Policy::FixedPriority && preemptive;
     !cpu.servers.is_empty()
         && (cpu.servers.iter().all(may_stay_away) || fixed)
