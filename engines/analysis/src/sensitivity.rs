@@ -4,8 +4,8 @@
 //!   (and every segment) scaled to ⌈f · C⌉, by bisection over the exact test of the policy, to one part per billion.
 //! - **Slack** of a task: the largest increase of its wcet with which all tasks still meet, to the nanosecond; for a
 //!   segmented task the increase goes to its last segments.
-//! - **Remedies** for a task that is not proven: the largest wcet, smallest deadline, smallest period, or longest
-//!   blocking segment of others with which that task's own test passes. Each is found by the test itself, so each is
+//! - **Remedies** for a task that is not proven: the largest wcet, smallest deadline, smallest period, longest
+//!   blocking segment or longest section of others with which that task's own test passes. Each is found by the test itself, so each is
 //!   verified; changing one thing at a time.
 //! - **Helps** of a processor: such changes of the first hard task that is not proven, and the largest wcet of each task that delays it,
 //!   with which every hard deadline of the processor holds.
@@ -64,6 +64,13 @@ pub enum Remedy {
         /// The tasks with a longer one: split their segments there, or make them preemptive.
         tasks: Vec<String>,
     },
+    /// No section of these tasks that holds a resource longer than this; what they execute stays the same.
+    Section {
+        /// The longest that passes.
+        at_most_ns: Span,
+        /// The tasks with a longer one, all of which have to be shortened.
+        tasks: Vec<String>,
+    },
 }
 
 impl std::fmt::Display for Remedy {
@@ -77,6 +84,9 @@ impl std::fmt::Display for Remedy {
             }
             Self::Blocking { at_most_ns, tasks } => {
                 write!(f, "it passes with no segment of {} longer than {at_most_ns}", tasks.join(", "))
+            }
+            Self::Section { at_most_ns, tasks } => {
+                write!(f, "it passes with no section of {} longer than {at_most_ns}", tasks.join(", "))
             }
         }
     }
@@ -107,6 +117,9 @@ impl std::fmt::Display for Help {
             }
             Remedy::Blocking { at_most_ns, tasks } => {
                 write!(f, "no segment of {} longer than {at_most_ns}", tasks.join(", "))
+            }
+            Remedy::Section { at_most_ns, tasks } => {
+                write!(f, "no section of {} longer than {at_most_ns}", tasks.join(", "))
             }
         }
     }
@@ -284,7 +297,11 @@ impl<'a> Probe<'a> {
             }
         }
         // What asks for less work first, the task's own first among these: what a program can be given soonest.
-        helps.sort_by_key(|help| !matches!(help.change, Remedy::Wcet { .. }));
+        helps.sort_by_key(|help| match help.change {
+            Remedy::Wcet { .. } => 0,
+            Remedy::Section { .. } => 1,
+            _ => 2,
+        });
         Ok(helps)
     }
 
@@ -328,7 +345,41 @@ impl<'a> Probe<'a> {
             remedies.extend(found.map(|ns| Remedy::Period { at_least_ns: Span::from_ns(ns) }));
         }
         remedies.extend(self.blocking_remedy(index, goal)?);
+        remedies.extend(self.section_remedy(index, goal)?);
         Ok(remedies)
+    }
+
+    /// The longest section of others that the task can bear.
+    fn section_remedy(&mut self, index: usize, goal: Goal) -> Result<Option<Remedy>, AnalysisError> {
+        // How long a spin lock is waited for is found out for all processors together.
+        let longest_of = |task: &CpuTask| {
+            let local = task.sections.iter().filter(|held| held.spin.is_none());
+            local.map(|held| held.length).max().unwrap_or(0)
+        };
+        let lengths: Vec<u64> = self.model.tasks.iter().map(longest_of).collect();
+        let others = || (0..lengths.len()).filter(|&other| other != index);
+        let longest = others().map(|other| lengths[other]).max().unwrap_or(0);
+        if longest < 2 {
+            return Ok(None);
+        }
+        let shorten = |model: &mut CpuModel, most: u64, left_out: &[usize]| {
+            for other in others().filter(|other| !left_out.contains(other)) {
+                let sections = model.tasks[other].sections.iter_mut().filter(|held| held.spin.is_none());
+                sections.for_each(|held| held.length = held.length.min(most));
+            }
+            true
+        };
+        let found = self.largest(1, longest - 1, goal, &|model, most| shorten(model, most, &[]))?;
+        let Some(most) = found else { return Ok(None) };
+        let (mut tasks, mut left_out) = (Vec::new(), Vec::new());
+        for other in others().filter(|&other| lengths[other] > most) {
+            left_out.push(other);
+            if !self.passes(goal, &|model, most| shorten(model, most, &left_out), most)? {
+                left_out.pop();
+                tasks.push(format!("`{}`", self.model.tasks[other].name));
+            }
+        }
+        Ok((!tasks.is_empty()).then_some(Remedy::Section { at_most_ns: Span::from_ns(most), tasks }))
     }
 
     /// The longest stretch of others that the task can bear.

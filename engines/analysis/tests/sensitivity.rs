@@ -265,6 +265,51 @@ fn only_jobs_longer_than_what_is_borne_are_to_be_shortened() {
     assert_eq!(blocking, Some((ns(3_000_000), vec!["`long`".to_owned()])));
 }
 
+/// The urgent task of 2 ms bears sections of 3 ms until its deadline; `far` has a longer one on a resource that it does not use.
+#[test]
+fn sections_that_block_are_to_be_shortened() {
+    let task = |name: &str, wcet: u32, deadline: u32, priority: u32, resource: &str, length: u32| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nseparation = \"50 ms\"\nwcet = \"{wcet} ms\"\ndeadline = \"{deadline} ms\"\npriority = {priority}\n\
+             [[task.section]]\nresource = \"{resource}\"\nfrom = \"0 ms\"\nlength = \"{length} ms\"\n"
+        )
+    };
+    let remedies = |protocol: &str, longer: u32| {
+        let mut text = "[system]\nname = \"x\"\n".to_owned();
+        text += &task("urgent", 2, 5, 9, "bus", 1);
+        text += &task("short", 4, 50, 5, "bus", 3);
+        text += &task("long", 5, 50, 4, "bus", longer);
+        text += &task("far", 9, 50, 3, "disk", 8);
+        for resource in ["bus", "disk"] {
+            text += &format!("[[resource]]\nname = \"{resource}\"\nprotocol = \"{protocol}\"\n");
+        }
+        let (system, _) = horolog_model::file::read(&text, "x.toml", &[]).unwrap();
+        let analysis = explored(&system);
+        let sections = |remedies: &[Remedy]| {
+            remedies
+                .iter()
+                .filter(|remedy| matches!(remedy, Remedy::Section { .. }))
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        let helps = analysis.processors[0].sensitivity.as_ref().unwrap().helps.clone();
+        (sections(&analysis.tasks[0].remedies), helps.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let section = |ms: u64, tasks: &[&str]| Remedy::Section {
+        at_most_ns: ns(ms * 1_000_000),
+        tasks: tasks.iter().map(|name| format!("`{name}`")).collect(),
+    };
+    let (found, helps) = remedies("ceiling", 4);
+    assert_eq!(found, [section(3, &["long"])]);
+    assert_eq!(found[0].to_string(), "it passes with no section of `long` longer than 3 ms");
+    assert!(helps.contains(&"no section of `long` longer than 3 ms".to_owned()), "{helps:?}");
+    // Whatever nobody may preempt blocks.
+    assert_eq!(remedies("non-preemptive", 4).0, [section(3, &["long", "far"])]);
+    // One of each task under inheritance, and no more than one of each resource.
+    assert_eq!(remedies("inheritance", 4).0, [section(3, &["long"])]);
+    assert_eq!(remedies("ceiling", 3).0, []);
+}
+
 /// A job of 3 ms that cannot be preempted may grow by 1 ms: the urgent task of 1 ms bears 4 ms until its deadline.
 #[test]
 fn the_slack_of_a_job_that_blocks_is_what_others_bear() {
