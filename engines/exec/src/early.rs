@@ -67,7 +67,8 @@ fn of_fate(cell: &Cell) -> (EndCause, Option<u64>, String) {
 
 /// The frames, which the thread may still be noting.
 fn noted_frames(cell: &Cell) -> Vec<u64> {
-    const PATIENCE_NS: u64 = 200_000_000;
+    // The host may stop the processor for long.
+    const PATIENCE_NS: u64 = 1_000_000_000;
     let limit = clock::monotonic_ns() + PATIENCE_NS;
     loop {
         if let Some(frames) = cell.frames() {
