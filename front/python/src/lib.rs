@@ -70,7 +70,8 @@ fn waited<T: Send + 'static>(
             let _ = sender.send(work(&stop));
         }
     });
-    started.map_err(|error| faults::internal(py, &format!("cannot start a thread: {error}")))?;
+    let started =
+        started.map_err(|error| faults::internal(py, &format!("cannot start a thread: {error}")))?;
     // A receiver is not shared between threads, so it goes along and comes back.
     let mut receiver = Some(receiver);
     loop {
@@ -83,7 +84,11 @@ fn waited<T: Send + 'static>(
         });
         receiver = back;
         match result {
-            Ok(found) => return raised.map_or(Ok(found), |(error, _)| Err(error)),
+            Ok(found) => {
+                // It has nothing left to do.
+                let _ = py.detach(|| started.join());
+                return raised.map_or(Ok(found), |(error, _)| Err(error));
+            }
             Err(RecvTimeoutError::Timeout) => {
                 if raised.is_none()
                     && let Err(error) = py.check_signals()
