@@ -118,7 +118,8 @@ fn servers_beside_sections(system: &System, cpu: CpuId) -> Option<String> {
     };
     let (_, first) = system.servers_on(cpu).next()?;
     if let Some((_, other)) = system.servers_on(cpu).find(|(_, server)| !is_known(server)) {
-        return Some(format!("not beside the server `{}` of this kind", other.name));
+        let how = if system.policy() == Policy::FixedPriority { "of this kind" } else { "under this policy" };
+        return Some(format!("not beside the server `{}` {how}", other.name));
     }
     let served =
         system.tasks_on(cpu).find(|(id, task)| system.server_of(*id).is_some() && !task.sections.is_empty());

@@ -303,7 +303,7 @@ fn sections_that_block_are_to_be_shortened() {
     assert_eq!(found, [section(3, &["long"])]);
     assert_eq!(found[0].to_string(), "it passes with no section of `long` longer than 3 ms");
     assert!(helps.contains(&"no section of `long` longer than 3 ms".to_owned()), "{helps:?}");
-    // Whatever nobody may preempt blocks.
+    // A section that cannot be preempted blocks everybody.
     assert_eq!(remedies("non-preemptive", 4).0, [section(3, &["long", "far"])]);
     // One of each task under inheritance, and no more than one of each resource.
     assert_eq!(remedies("inheritance", 4).0, [section(3, &["long"])]);

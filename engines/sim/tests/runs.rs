@@ -271,7 +271,7 @@ fn an_overloaded_system_starves_and_says_so() {
     assert!(outcome.notes.iter().any(|note| note.starts_with("stopped at")), "{:?}", outcome.notes);
 }
 
-/// A horizon of 10^11 events, which nobody would wait for.
+/// A horizon of 10^11 events, which takes hours.
 #[test]
 fn another_thread_ends_a_simulation() {
     use std::sync::Arc;

@@ -79,9 +79,7 @@ pub fn verify<R: Read>(
     let mut read = 0_u32;
     while let Some(record) = reader.next_record() {
         read = read.wrapping_add(1);
-        if read.is_multiple_of(LOOK_EVERY)
-            && options.stop.as_ref().is_some_and(|stop| stop.load(std::sync::atomic::Ordering::Relaxed))
-        {
+        if read.is_multiple_of(LOOK_EVERY) && options.is_stopped() {
             return Err(VerifyError::stopped(record.time));
         }
         if reader.threads().len() != verifier.threads_known() {

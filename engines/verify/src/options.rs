@@ -3,7 +3,7 @@
 use horolog_model::TaskId;
 use horolog_time::Span;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A bound to be checked, as plain data: the analysis is judged, so nothing of it is used here.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,6 +42,11 @@ impl Options {
     #[must_use]
     pub fn with_bounds(bound_override: Vec<(TaskId, Span)>) -> Options {
         Options { bound_override, ..Options::default() }
+    }
+
+    /// Whether another thread wants an end.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     /// What speaks against a yes.

@@ -41,14 +41,14 @@ pub(crate) struct Report {
     applied: [u64; Check::ALL.len()],
     /// For each writer of a link, how many late publications a broken assumption explains.
     late_by_model: BTreeMap<String, u64>,
-    /// Whether something else than the trace says that nobody may be accused.
-    accuses_nobody: bool,
+    /// Whether every finding is in doubt for a reason outside the trace.
+    all_in_doubt: bool,
 }
 
 impl Report {
-    pub(crate) fn new(listed_per_group: usize, accuses_nobody: bool) -> Report {
+    pub(crate) fn new(listed_per_group: usize, all_in_doubt: bool) -> Report {
         Report {
-            accuses_nobody,
+            all_in_doubt,
             listed_per_group,
             groups: BTreeMap::new(),
             findings: Vec::new(),
@@ -158,8 +158,11 @@ impl Report {
     /// The signal that stops a program wakes its threads, and the one that lets it go on, too: whether what woke one early or late was its own
     /// is not on record.
     pub(crate) fn excuse_arrivals_of_stopped(&mut self, is_foreign: bool) {
+        if !is_foreign {
+            return;
+        }
         let is_stop = |&&(class, check, _): &&(Class, Check, String)| {
-            is_foreign && class == Class::MachineDisturbed && check == Check::SelfSuspension
+            class == Class::MachineDisturbed && check == Check::SelfSuspension
         };
         let stopped: Vec<String> =
             self.groups.keys().filter(is_stop).map(|(.., task)| task.clone()).collect();
@@ -174,9 +177,9 @@ impl Report {
         }
     }
 
-    /// Nothing is accused any more, where there is a hole or nobody may be: every finding is one of which the cause cannot be told.
+    /// Where there is a hole, or all is in doubt: of every finding the cause cannot be told.
     pub(crate) fn doubt_all_where(&mut self, has_hole: bool) {
-        if has_hole || self.accuses_nobody {
+        if has_hole || self.all_in_doubt {
             self.doubt_all();
         }
     }

@@ -398,7 +398,7 @@ fn threads_that_end_before_anybody_looks_are_in_the_kernels_record() {
     // The main thread and all that it has made, which were woken three times and when they were made.
     let woken = threads.iter().filter(|thread| wakeups.get(&thread.id).is_some_and(|count| *count >= 3));
     assert!(threads.len() == 31 && woken.count() == 31, "{} {wakeups:?}", threads.len());
-    // Without the runtime of horolog nobody but the kernel tells of processes.
+    // Without the runtime of horolog the kernel alone tells of processes.
     let Some((threads, _)) = record(&["env", "-i", &program, "fork"]) else { return };
     let is_first = |thread: &&Thread| thread.process == Some(thread.tid);
     let first: Vec<u32> = threads.iter().filter(is_first).map(|thread| thread.tid).collect();

@@ -57,7 +57,6 @@ impl LoopError {
         self.fault.as_deref()
     }
 
-    #[cfg(feature = "run")]
     pub(crate) fn stopped(message: impl fmt::Display) -> LoopError {
         LoopError { kind: Kind::Stopped, message: message.to_string(), fault: None }
     }
@@ -112,7 +111,7 @@ impl From<horolog_analysis::AnalysisError> for LoopError {
 
 impl From<horolog_sim::SimError> for LoopError {
     fn from(error: horolog_sim::SimError) -> LoopError {
-        LoopError::bad_input(error)
+        if error.is_stop() { LoopError::stopped(error) } else { LoopError::bad_input(error) }
     }
 }
 
@@ -127,7 +126,7 @@ impl From<horolog_trace::TraceError> for LoopError {
 
 impl From<horolog_verify::VerifyError> for LoopError {
     fn from(error: horolog_verify::VerifyError) -> LoopError {
-        LoopError::bad_input(error)
+        if error.is_stop() { LoopError::stopped(error) } else { LoopError::bad_input(error) }
     }
 }
 

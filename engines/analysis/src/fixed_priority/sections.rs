@@ -1,7 +1,7 @@
 //! Blocking by sections, for preemptive tasks, and for servers that serve none of the tasks with sections.
 //!
-//! **Servers.** A server holds nothing, so its work at a place is blocked as a task of that priority is that holds nothing. To a task it is a more
-//! important load like any other, which comes between by itself and never by a lock.
+//! **Servers.** A server holds nothing. So what blocks it is what blocks a task of its priority that has no sections. To the tasks it is a load like
+//! any other.
 //!
 //! **Immediate ceiling.** A job that holds a resource has the resource's ceiling as its priority, the most important priority among the tasks that use it. A less
 //! important job can delay a task i only from within a section whose ceiling is at or above i; it must have locked before i's

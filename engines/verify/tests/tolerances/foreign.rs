@@ -142,7 +142,7 @@ fn late_behind_a_hidden_switch(hidden: Option<u64>) -> Vec<Class> {
 }
 
 #[test]
-fn nobody_is_late_by_himself_where_the_record_hides_a_switch() {
+fn a_late_arrival_behind_a_hidden_switch_cannot_be_told() {
     assert_eq!(late_behind_a_hidden_switch(None), [ModelViolated]);
     assert_eq!(late_behind_a_hidden_switch(Some(2 * MS)), [CannotTell]);
     // Before the arrival before.
@@ -175,7 +175,7 @@ fn early_behind(letter: u8, backend: &str) -> Verification {
 
 /// The signals that stop a program and let it go on wake its threads.
 #[test]
-fn arrivals_of_a_stopped_program_are_nobodys_fault() {
+fn arrivals_of_a_stopped_program_cannot_be_told() {
     let of = |letter, backend, check| classes(&early_behind(letter, backend), check);
     assert_eq!(of(b'S', "foreign", Check::SelfSuspension), [ModelViolated]);
     assert_eq!(of(b'S', "foreign", Check::Arrival), [ModelViolated]);
@@ -250,7 +250,7 @@ fn another_thread_ends_a_verification() {
     assert_eq!(error.to_string(), "the verification was stopped at 54.62 s");
 }
 
-/// What the caller knows against a yes is said first; where the kernel served it otherwise, nobody is accused, either.
+/// What the caller knows against a yes is said first; where the kernel served it otherwise, every finding is in doubt, too.
 #[test]
 fn doubts_are_no_yes() {
     let found = |doubts: &[&str], otherwise: &[&str], executed: u64| {
