@@ -22,7 +22,7 @@ use crate::fixed_priority;
 use crate::fixed_priority::sweep::{Rules, Swept};
 use crate::options::Options;
 use crate::result::{TaskVerdict, Verdict};
-use horolog_model::Policy;
+use horolog_model::{CpuId, Policy, System, TaskId};
 use horolog_time::Span;
 use serde::Serialize;
 
@@ -135,6 +135,35 @@ pub fn percent(ppb: u64) -> String {
     match (ppb / 10_000_000, ppb / 1_000_000 % 10) {
         (percent, 0) => format!("{percent} %"),
         (percent, tenth) => format!("{percent}.{tenth} %"),
+    }
+}
+
+/// What the scaling factor of a processor is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scaled {
+    /// `wcet`, or `wcet and section` where tasks have some: these are scaled, too.
+    pub what: &'static str,
+    /// Whose deadlines are kept: `deadline`, or `hard deadline` where servers serve tasks, whose deadlines are left out.
+    pub whose: &'static str,
+    /// Whether deadlines of soft tasks are among them.
+    pub has_soft: bool,
+}
+
+impl Scaled {
+    /// What it is about on this processor.
+    #[must_use]
+    pub fn of(system: &System, cpu: CpuId) -> Scaled {
+        let tasks = || system.tasks_on(cpu);
+        let is_served = |id: TaskId| system.server_of(id).is_some();
+        Scaled {
+            what: if tasks().any(|(_, task)| !task.sections.is_empty()) {
+                "wcet and section"
+            } else {
+                "wcet"
+            },
+            whose: if tasks().any(|(id, _)| is_served(id)) { "hard deadline" } else { "deadline" },
+            has_soft: tasks().any(|(id, _)| system.is_soft(id) && !is_served(id)),
+        }
     }
 }
 

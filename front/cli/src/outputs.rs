@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use horolog_closed_loop::keep_input;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Options whose value is written; of `--format` what stands behind the name of the format.
 const OPTIONS: [&str; 8] = [
@@ -29,52 +29,76 @@ struct Output<'a> {
 
 /// Refuses a command line that has a file written and names it for something else, too.
 pub(crate) fn keep_inputs(words: &[OsString]) -> Result<(), Failure> {
-    outputs(words).iter().try_for_each(|output| keep(output, words))
+    let outputs = outputs(words);
+    for (place, output) in outputs.iter().enumerate() {
+        if outputs[..place].iter().any(|other| is_same(other.path, output.path)) {
+            return Err(Failure::bad_input(format_args!(
+                "{} is to be written twice; give each output a name of its own",
+                output.path.display()
+            )));
+        }
+    }
+    outputs.iter().try_for_each(|output| keep(output, &outputs, words))
 }
 
 /// Whether no output with this path is a file that the command line names for something else.
 pub(crate) fn loses_nothing(path: &Path, words: &[OsString]) -> bool {
-    outputs(words).iter().filter(|output| output.path == path).all(|output| keep(output, words).is_ok())
+    let outputs = outputs(words);
+    outputs.iter().filter(|output| output.path == path).all(|output| keep(output, &outputs, words).is_ok())
 }
 
-fn keep(output: &Output<'_>, words: &[OsString]) -> Result<(), Failure> {
-    keep_input(Path::new("/dev/stdin"), output.path).map_err(Failure::from)?;
-    let own = || words.iter().take_while(|word| *word != "--");
-    let is_numbered = own().filter_map(|word| word.to_str()).any(|word| {
-        NUMBERED.iter().any(|option| {
-            word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-        })
-    });
-    let others = words.iter().enumerate().filter(|(place, _)| *place != output.place);
-    for (_, word) in others {
+fn keep(output: &Output<'_>, outputs: &[Output<'_>], words: &[OsString]) -> Result<(), Failure> {
+    let numbered = if is_numbered(words) { numbered(output.path) } else { Vec::new() };
+    let written = || std::iter::once(output.path).chain(numbered.iter().map(PathBuf::as_path));
+    let keep =
+        |named: &Path| written().try_for_each(|written| keep_input(named, written)).map_err(Failure::from);
+    keep(Path::new("/dev/stdin"))?;
+    let is_other = |place: usize| outputs.iter().all(|output| output.place != place);
+    for (_, word) in words.iter().enumerate().filter(|(place, _)| is_other(*place)) {
         // A file stands also behind an option, and behind the name of a pair.
         let word = word.as_bytes();
         let pairs = word.iter().enumerate().filter(|(_, byte)| **byte == b'=').map(|(at, _)| &word[at + 1..]);
         for named in std::iter::once(word).chain(pairs) {
-            let named = Path::new(OsStr::from_bytes(named));
-            keep_input(named, output.path).map_err(Failure::from)?;
-            if is_numbered && is_one_of_the_numbered(named, output.path) {
-                // The error names the file that is there.
-                keep_input(named, named).map_err(Failure::from)?;
-            }
+            keep(Path::new(OsStr::from_bytes(named)))?;
         }
     }
     Ok(())
 }
 
-/// Whether a file has the name of an output with a number behind it, as `t-0001.hrt` of `t.hrt`.
-fn is_one_of_the_numbered(file: &Path, output: &Path) -> bool {
-    let folder = |path: &Path| {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        parent.canonicalize().ok()
+/// Whether two paths are one file, there or not; a device may be written twice.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| Some((folder(path)?, path.file_name()?.to_owned()));
+    let is_file = |path: &Path| path.metadata().is_ok_and(|there| there.is_file());
+    keep_input(one, other).is_err()
+        || place(one).is_some_and(|it| Some(it) == place(other)) && (is_file(one) || !one.exists())
+}
+
+fn folder(path: &Path) -> Option<PathBuf> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    parent.canonicalize().ok()
+}
+
+/// Whether a recording has files with numbers behind their names.
+fn is_numbered(words: &[OsString]) -> bool {
+    let own = words.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
+    own.into_iter().any(|word| {
+        NUMBERED.iter().any(|option| {
+            word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        })
+    })
+}
+
+/// The files that are there with the name of an output and a number behind it, as `t-0001.hrt` of `t.hrt`.
+fn numbered(output: &Path) -> Vec<PathBuf> {
+    let is_it = |file: &PathBuf| {
+        let stems = file.file_stem().zip(output.file_stem());
+        let number = stems
+            .and_then(|(file, output)| file.as_bytes().strip_prefix(output.as_bytes())?.strip_prefix(b"-"));
+        number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+            && file.extension() == output.extension()
     };
-    let number = file
-        .file_stem()
-        .zip(output.file_stem())
-        .and_then(|(file, output)| file.as_bytes().strip_prefix(output.as_bytes())?.strip_prefix(b"-"));
-    number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
-        && file.extension() == output.extension()
-        && folder(file).is_some_and(|of_it| Some(of_it) == folder(output))
+    let found = folder(output).and_then(|folder| folder.read_dir().ok()).into_iter().flatten();
+    found.filter_map(|entry| Some(entry.ok()?.path())).filter(is_it).collect()
 }
 
 /// Those of the words up to `--`: what follows is a command of the user's.
@@ -155,6 +179,7 @@ mod tests {
         }
         let numbered = place.path().join("t-0001.hrt");
         std::fs::write(&numbered, "text").expect("written");
+        std::fs::hard_link(&numbered, place.path().join("link")).expect("linked");
         let recorded = |options: &str, out: &str, input: &str| {
             let at = |name: &str| place.path().join(name).display().to_string();
             keep_inputs(&words(&format!(
@@ -166,8 +191,19 @@ mod tests {
         };
         assert!(recorded("-q", "t.hrt", "t-0001.hrt"));
         for options in ["--rotate 1M", "--rotate=1M", "--flight-recorder"] {
-            assert!(!recorded(options, "t.hrt", "t-0001.hrt"));
+            assert!(!recorded(options, "t.hrt", "t-0001.hrt") && !recorded(options, "t.hrt", "link"));
             assert!(recorded(options, "u.hrt", "t-0001.hrt") && recorded(options, "t.trace", "t-0001.hrt"));
+        }
+        for twice in [
+            "horolog analyze s --certificate c --counterexample c",
+            "horolog simulate s --trace t --format json=t",
+            "horolog check s --format json=./t --format junit=t",
+            "horolog analyze s --certificate FILE --format=json=FILE",
+        ] {
+            assert!(!is_kept(twice), "{twice}");
+        }
+        for legal in ["horolog simulate s --trace /dev/null --format json=/dev/null"] {
+            assert!(is_kept(legal), "{legal}");
         }
         for legal in ["horolog analyze s --certificate FILE", "horolog check s --format json=FILE"] {
             assert!(is_kept(legal), "{legal}");

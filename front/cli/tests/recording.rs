@@ -540,7 +540,20 @@ fn mistakes_are_answered_with_the_remedy() {
         assert_eq!(ended.no_panic().status, Some(status), "{words:?} {ended:?}");
         assert!(ended.err.contains(told), "{words:?} {ended:?}");
         assert!(!Path::new(&path).exists(), "{words:?} left a file");
+        // What was there before stays, alone.
+        fs::write(&path, "before").expect("written");
+        assert_eq!(done([&["trace", "record", "-o", &path], words].concat()).status, Some(status));
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), "before", "{words:?}");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "{words:?}");
+        fs::remove_file(&path).expect("removed");
     }
+    // A recording takes its place.
+    let path = inside(&folder, out);
+    fs::write(&path, "before").expect("written");
+    let recorded = done(["trace", "record", "-o", &path, "--", "true"]);
+    assert_eq!(recorded.status, Some(0), "{recorded:?}");
+    assert!(fs::read(&path).expect("a trace").len() > 100);
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
     // One status for every output that cannot be written, also where its folder is closed.
     let unwritable = done(["trace", "record", "-o", "/proc/no/t.hrt", "--", "true"]);
     assert!(

@@ -6,6 +6,7 @@ mod timeline;
 
 use crate::verdict::{Answer, Closing};
 use crate::{CostOrigin, Proof};
+use horolog_analysis::sensitivity::Scaled;
 use horolog_analysis::{Options, Schedulable, TaskVerdict, Verdict as TaskWord, explain, sensitivity};
 use horolog_model::{Policy, Preemption, Task};
 use horolog_report as page;
@@ -189,8 +190,7 @@ pub(crate) fn facts(proof: &Proof) -> Vec<page::Fact> {
         let exact = cpu.utilisation_exact.exact.clone().filter(|text| text.len() <= 24).unwrap_or_default();
         facts.push(page::Fact::new(format!("Utilisation of cpu {number}"), percent(cpu.utilisation), exact));
         if let Some(ppb) = cpu.sensitivity.as_ref().and_then(|sensitivity| sensitivity.scaling_ppb) {
-            let has_soft = proof.system.tasks_on(cpu.cpu).any(|(id, _)| proof.system.is_soft(id));
-            facts.push(scaling(number, ppb, has_soft));
+            facts.push(scaling(number, ppb, &Scaled::of(&proof.system, cpu.cpu)));
         }
     }
     facts.extend(facts_without_costs(proof));
@@ -198,23 +198,22 @@ pub(crate) fn facts(proof: &Proof) -> Vec<page::Fact> {
 }
 
 /// How far every wcet of a processor is from the edge of what can be proved, in the words of `analyze`.
-fn scaling(cpu: u32, ppb: u64, has_soft: bool) -> page::Fact {
+fn scaling(cpu: u32, ppb: u64, told: &Scaled) -> page::Fact {
+    let Scaled { what, whose, has_soft } = told;
     let (name, note) = match ppb {
-        0..1_000_000_000 if has_soft => (
-            format!("To keep soft deadlines, too, every wcet of cpu {cpu} must shrink to"),
-            "else not every deadline is proved",
-        ),
         0..1_000_000_000 => {
-            (format!("To pass, every wcet of cpu {cpu} must shrink to"), "else not every deadline is proved")
+            let goal = if *has_soft { "To keep soft deadlines, too" } else { "To pass" };
+            let name = format!("{goal}, every {what} of cpu {cpu} must shrink to");
+            (name, format!("else not every {whose} is proved"))
         }
-        1_000_000_000 => (
-            format!("No wcet of cpu {cpu} may grow with all others: each stays at"),
-            "every deadline is only just kept",
-        ),
-        _ => (
-            format!("Every wcet of cpu {cpu} may grow to"),
-            "all of them at once, and every deadline is still kept",
-        ),
+        1_000_000_000 => {
+            let name = format!("No {what} of cpu {cpu} may grow with all others: each stays at");
+            (name, format!("a {whose} is only just kept"))
+        }
+        _ => {
+            let name = format!("Every {what} of cpu {cpu} may grow to");
+            (name, format!("all of them at once, and every {whose} is still kept"))
+        }
     };
     page::Fact::new(name, sensitivity::percent(ppb), note)
 }
@@ -322,7 +321,8 @@ mod tests {
     #[test]
     fn a_factor_below_one_reads_as_bad_news_and_is_rounded_down() {
         let told = |ppb| {
-            let page::Fact { name, value, .. } = scaling(2, ppb, false);
+            let page::Fact { name, value, .. } =
+                scaling(2, ppb, &Scaled { what: "wcet", whose: "deadline", has_soft: false });
             format!("{name} {value}")
         };
         assert_eq!(told(666_999_999), "To pass, every wcet of cpu 2 must shrink to 66.6 %");

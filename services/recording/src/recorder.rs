@@ -172,16 +172,17 @@ pub fn record(options: &RecordOptions, tell: &mut dyn FnMut(&Progress)) -> Resul
     // What was asked for and cannot be had is told before anything is started.
     let kernel = options.kernel.then(|| Kernel::start(origin_ns, options.kernel_buffer)).transpose()?;
     let header = header(options, origin_ns, kernel.as_ref(), sessions.clock_error_ns(), &notes);
-    let (files, writer) = Files::begin(options, header, origin_ns)?;
+    let (mut files, writer) = Files::begin(options, header, origin_ns)?;
     let window_ns = if kernel.is_some() { WINDOW_WITH_KERNEL_NS } else { WINDOW_NS };
     let output = Output::new(writer, origin_ns, window_ns);
     let started = match target::start(&options.target, &options.tracing, &mut sessions) {
         Ok(started) => started,
         Err(error) => {
-            files.remove_all();
+            files.give_up();
             return Err(error);
         }
     };
+    files.is_begun();
     let last_thread = (0, 0);
     let mut run = Run {
         options,

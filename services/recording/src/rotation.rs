@@ -7,7 +7,7 @@ use horolog_time::Span;
 use horolog_trace::file::{Header, Writer};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// When the next file begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,12 +92,45 @@ pub(crate) struct Files {
     head: u64,
     /// The most bytes of names that a file had.
     names: u64,
+    /// What was there, until the recording has begun.
+    aside: Option<Aside>,
     /// Where the head leaves no room for another file within the limit: the least limit that does; else 0.
     wanted: u64,
     /// Files that are there, the oldest first, with their sizes; the last one is being written.
     files: VecDeque<(PathBuf, u64)>,
     count: u64,
     removed: u64,
+}
+
+/// A file that was there before, under another name. When this is dropped, it is back in its place.
+#[derive(Debug)]
+struct Aside {
+    place: PathBuf,
+    name: PathBuf,
+}
+
+impl Aside {
+    /// `None` where there is no file, or it has to stay where it is: then it is written over.
+    fn of(path: &Path) -> Option<Aside> {
+        let place = path.canonicalize().ok().filter(|place| place.is_file())?;
+        let mut name = std::ffi::OsString::from(".");
+        name.push(place.file_name()?);
+        name.push(format!(".before-{}", std::process::id()));
+        let name = place.with_file_name(name);
+        std::fs::rename(&place, &name).ok()?;
+        Some(Aside { place, name })
+    }
+
+    fn remove(self) {
+        let _ = std::fs::remove_file(&self.name);
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // One that was removed is not there.
+        let _ = std::fs::rename(&self.name, &self.place);
+    }
 }
 
 impl Files {
@@ -108,8 +141,11 @@ impl Files {
         now_ns: u64,
     ) -> Result<(Files, Writer<File>), RecordingError> {
         let path = if options.rotate.is_some() { numbered(&options.out, 1) } else { options.out.clone() };
+        let aside = Aside::of(&path);
+        // What was set aside comes back where this fails.
         let writer = Writer::create(&path, &header)?;
         let files = Files {
+            aside,
             path: options.out.clone(),
             rotate: options.rotate,
             max_size: options.max_size,
@@ -125,11 +161,16 @@ impl Files {
         Ok((files, writer))
     }
 
-    /// Nothing was recorded: nothing is left behind.
-    pub(crate) fn remove_all(&self) {
+    /// Nothing was recorded: nothing is left behind, and what was there before is there again.
+    pub(crate) fn give_up(self) {
         for (path, _) in &self.files {
             let _ = std::fs::remove_file(path);
         }
+    }
+
+    /// What is recorded takes the place of what was there.
+    pub(crate) fn is_begun(&mut self) {
+        self.aside.take().into_iter().for_each(Aside::remove);
     }
 
     /// Writes what is ripe, into the next file where it is time for one. `false`: the files are as large as they may become,

@@ -7,6 +7,7 @@ use crate::failure::{Done, Failure};
 use crate::output::outln;
 use crate::results::{Judged, Results};
 use crate::{costs, input, output, progress};
+use horolog_analysis::sensitivity::Scaled;
 use horolog_analysis::{
     Analysis, Derived, Explanation, MissWitness, Options, PeriodSize, Schedulable, ServerSize, ServerVerdict,
     Verdict as TaskWord, certify, derived_priorities, explain, resolve, size_server,
@@ -130,6 +131,9 @@ fn write_counterexample(proof: &Proof, path: &Path) -> Result<(), Failure> {
             }
             Some(MissWitness::SupremumOnly) => why.push(format!("{}: supremum only", task.name)),
             Some(MissWitness::TooFarToReplay) => why.push(format!("{}: too far to replay", task.name)),
+            None if task.verdict == TaskWord::Misses => {
+                why.push(format!("{}: none is made beside servers, nor of a great many tasks", task.name));
+            }
             None => {}
         }
     }
@@ -378,24 +382,22 @@ fn server_in_words(server: &ServerVerdict) {
 }
 
 /// How far every wcet is from the edge of schedulability, rounded to the safe side.
-fn scaling(ppb: u64, has_soft: bool) -> String {
+fn scaling(ppb: u64, told: &Scaled) -> String {
     let share = horolog_analysis::sensitivity::percent(ppb);
+    let Scaled { what, whose, has_soft } = told;
     match ppb {
-        0..1_000_000_000 if has_soft => {
-            format!("to keep soft deadlines, too, every wcet must shrink to {share}")
+        0..1_000_000_000 if *has_soft => {
+            format!("to keep soft deadlines, too, every {what} must shrink to {share}")
         }
-        0..1_000_000_000 => format!("to pass, every wcet must shrink to {share}"),
-        1_000_000_000 => {
-            "no wcet can grow together with all others: every deadline is only just kept".to_owned()
-        }
-        _ => format!("every wcet can grow to {share} at once, and every deadline is still kept"),
+        0..1_000_000_000 => format!("to pass, every {what} must shrink to {share}"),
+        1_000_000_000 => format!("no {what} can grow together with all others: a {whose} is only just kept"),
+        _ => format!("every {what} can grow to {share} at once, and every {whose} is still kept"),
     }
 }
 
 /// Utilisation, the edge of schedulability, and what would help.
 fn facts(system: &System, analysis: &Analysis) {
     for processor in &analysis.processors {
-        let has_soft = system.tasks_on(processor.cpu).any(|(id, _)| system.is_soft(id));
         let exact =
             processor.utilisation_exact.exact.as_deref().filter(|text| text.len() <= 24).unwrap_or("");
         let exact = if exact.is_empty() { String::new() } else { format!(" = {exact}") };
@@ -412,7 +414,7 @@ fn facts(system: &System, analysis: &Analysis) {
         }
         if let Some(sensitivity) = &processor.sensitivity {
             if let Some(ppb) = sensitivity.scaling_ppb {
-                outln!("  {}", scaling(ppb, has_soft));
+                outln!("  {}", scaling(ppb, &Scaled::of(system, processor.cpu)));
             }
             if let Some(note) = &sensitivity.note {
                 outln!("  {note}");
@@ -431,21 +433,26 @@ fn facts(system: &System, analysis: &Analysis) {
 
 #[cfg(test)]
 mod tests {
-    use super::scaling;
+    use super::{Scaled, scaling};
 
     #[test]
     fn a_factor_below_one_is_bad_news_and_is_rounded_down() {
-        assert_eq!(scaling(666_999_999, false), "to pass, every wcet must shrink to 66.6 %");
-        assert_eq!(scaling(999_999_999, false), "to pass, every wcet must shrink to 99.9 %");
-        assert_eq!(scaling(500_000_000, false), "to pass, every wcet must shrink to 50 %");
+        let hard = &Scaled { what: "wcet", whose: "deadline", has_soft: false };
+        let soft = &Scaled { has_soft: true, ..*hard };
+        let sections = &Scaled { what: "wcet and section", whose: "hard deadline", has_soft: false };
+        assert_eq!(scaling(666_999_999, hard), "to pass, every wcet must shrink to 66.6 %");
+        assert_eq!(scaling(999_999_999, hard), "to pass, every wcet must shrink to 99.9 %");
+        assert_eq!(scaling(500_000_000, hard), "to pass, every wcet must shrink to 50 %");
         assert_eq!(
-            scaling(1_203_456_789, false),
+            scaling(1_203_456_789, hard),
             "every wcet can grow to 120.3 % at once, and every deadline is still kept"
         );
         assert_eq!(
-            scaling(666_999_999, true),
+            scaling(666_999_999, soft),
             "to keep soft deadlines, too, every wcet must shrink to 66.6 %"
         );
-        assert!(scaling(1_000_000_000, false).contains("only just"));
+        assert!(scaling(1_000_000_000, hard).contains("only just"));
+        assert_eq!(scaling(900_000_000, sections), "to pass, every wcet and section must shrink to 90 %");
+        assert!(scaling(1_100_000_000, sections).ends_with("every hard deadline is still kept"));
     }
 }

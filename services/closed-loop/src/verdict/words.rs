@@ -436,7 +436,8 @@ fn undecided_by_bound(evidence: &Evidence<'_>) -> Option<Said> {
         deadline.rounded(),
         first.test
     );
-    let help = format!("`horolog analyze --explain {}` names what the bound is made of", first.name);
+    let parts = format!("`horolog analyze --explain {}` names what the bound is made of", first.name);
+    let help = helps(evidence.proof?, first).unwrap_or(parts);
     Some(Said::new(text, help))
 }
 
