@@ -22,6 +22,8 @@ command_of() {
         python) echo "bench/python.sh" ;;
         peers-*) echo "bench/peers/run.sh ${1#peers-}" ;;
         sweeps) echo "bench/sweeps.sh" ;;
+        tracers) echo "python3 tracers/run.py 3" ;;
+        budget_enforcement) echo "cargo bench --bench budget_enforcement -- 3 1" ;;
         *) echo "cargo bench --bench $1" ;;
     esac
 }
@@ -40,6 +42,8 @@ output_of() {
         python) bench/python.sh ;;
         peers-*) bench/peers/run.sh "${1#peers-}" ;;
         sweeps) bench/sweeps.sh ;;
+        tracers) (cd bench && python3 tracers/run.py 3) ;;
+        budget_enforcement) (cd bench && cargo bench --quiet --bench budget_enforcement -- 3 1) ;;
         *) (cd bench && cargo bench --quiet --bench "$1") ;;
     esac
 }

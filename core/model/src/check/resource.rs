@@ -2,7 +2,7 @@
 
 use super::forest::{Above, Forest};
 use super::{At, Checker};
-use crate::{Draft, LeftOver, Section, Task, path};
+use crate::{Draft, LeftOver, Policy, Section, Task, path};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -144,7 +144,10 @@ impl Checker {
             );
         }
         if let Some(server) = forest.watching.get(&task.cpu).map(|&index| &draft.servers[index]) {
-            let remedy = "use a polling, deferrable, sporadic or constant-bandwidth server";
+            let remedy = match draft.policy {
+                Policy::FixedPriority => "use a polling, deferrable or sporadic server",
+                _ => "use a constant-bandwidth server",
+            };
             let reason = format!(
                 "resources beside `{}`, which looks at every task of the CPU, are not there yet",
                 server.name

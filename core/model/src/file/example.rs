@@ -7,6 +7,12 @@ pub(super) fn line(section: &Section, key: &str) -> String {
     if matches!(key, "cost" | "least_cost") {
         return format!("{key} = \"5 us\"");
     }
+    // Where it begins, and how long it is: an example that fits into most jobs.
+    if let Some(span) = [("from", "0 ms"), ("length", "1 ms")].iter().find(|(name, _)| *name == key) {
+        if section.keys.iter().any(|known| known.name == key && matches!(known.kind, Kind::Duration)) {
+            return format!("{key} = \"{}\"", span.1);
+        }
+    }
     let kind = section.keys.iter().find(|known| known.name == key).map_or(Kind::Text, |known| known.kind);
     format!("{key} = {}", value(kind))
 }

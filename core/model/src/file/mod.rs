@@ -134,6 +134,16 @@ fn finish(mut reader: Reader, root: &Table, texts: Arc<[Text]>) -> Result<(Syste
         }
         _ => {
             let mut found = reader.found;
+            // A kind that does not belong there needs no priority either.
+            let kinds: Vec<String> = found
+                .iter()
+                .filter_map(|one| Some(format!("{}.priority", one.path()?.strip_suffix(".kind")?)))
+                .collect();
+            found.retain(|one| {
+                !one.path().is_some_and(|path| {
+                    kinds.iter().any(|kind| kind == path) && !reader.places.contains_key(path)
+                })
+            });
             found.sort_by_key(Diagnostic::start);
             Err(Diagnostics::from_list(found, texts))
         }

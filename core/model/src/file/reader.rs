@@ -351,6 +351,9 @@ impl Reader {
 
 /// A remedy for a key that its section does not know: another section that does, or a near name.
 fn unknown_key(key: &str, known: &[&str]) -> String {
+    if key == "server" && known.contains(&"wcet") {
+        return "name the task in `tasks` of its [[server]]".to_owned();
+    }
     let homes = super::keys::homes_of(key);
     // A slip of one letter is nearer than another section.
     let is_slip = nearest(key, known).is_some_and(|(distance, _)| distance <= 1);

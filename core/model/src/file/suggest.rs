@@ -1,7 +1,7 @@
 //! "Did you mean …?"
 
 /// Words of other tools and papers, with the keys and words of system files that mean the same: the first one that is allowed at the place is suggested.
-const SYNONYMS: [(&str, &[&str]); 66] = [
+const SYNONYMS: [(&str, &[&str]); 68] = [
     ("prio", &["priority"]),
     ("importance", &["priority"]),
     ("priority", &["priorities"]),
@@ -42,6 +42,8 @@ const SYNONYMS: [(&str, &[&str]); 66] = [
     ("q", &["budget"]),
     ("scheduler", &["policy"]),
     ("algorithm", &["policy"]),
+    ("policy", &["kind", "protocol"]),
+    ("type", &["kind", "protocol"]),
     ("rm", RATE_MONOTONIC),
     ("rms", RATE_MONOTONIC),
     ("rmpo", RATE_MONOTONIC),
@@ -74,7 +76,7 @@ const RATE_MONOTONIC: &[&str] = &["rate-monotonic", "fixed-priority"];
 const DEADLINE_MONOTONIC: &[&str] = &["deadline-monotonic", "fixed-priority"];
 
 /// What the suggested word needs beside it, where it does not say the same by itself.
-const HINTS: [(&[&str], &str, &str); 7] = [
+const HINTS: [(&[&str], &str, &str); 8] = [
     (
         &["rate", "frequency", "hz"],
         "period",
@@ -83,6 +85,7 @@ const HINTS: [(&[&str], &str, &str); 7] = [
     (&["wcet"], "cost", "it is the longest execution of one, as in `cost = \"5 us\"`"),
     (&["soft"], "constraint", "write `constraint = \"soft\"`"),
     (&["hard"], "constraint", "write `constraint = \"hard\"`, or leave it out"),
+    (&["sporadic"], "separation", "a sporadic task has it in place of a period"),
     (&["firm"], "soft", "a late job of a soft task is counted, and fails no verdict; there is no third kind"),
     (RATE_WORDS, "fixed-priority", "add `priorities = \"rate-monotonic\"` to [system]"),
     (DEADLINE_WORDS, "fixed-priority", "add `priorities = \"deadline-monotonic\"` to [system]"),
@@ -208,6 +211,8 @@ mod tests {
             did_you_mean("rate", &task)
                 .starts_with("did you mean `period`? a period is 1 divided by the rate")
         );
+        assert_eq!(did_you_mean("policy", &["name", "kind"]), "did you mean `kind`?");
+        assert_eq!(did_you_mean("type", &["name", "protocol"]), "did you mean `protocol`?");
         assert_eq!(did_you_mean("priority", &["name", "policy", "priorities"]), "did you mean `priorities`?");
         // Where none of them is allowed, the nearest word counts.
         assert_eq!(did_you_mean("prio", &["trio", "cpu"]), "did you mean `trio`?");
