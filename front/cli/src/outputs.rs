@@ -202,9 +202,7 @@ mod tests {
         ] {
             assert!(!is_kept(twice), "{twice}");
         }
-        for legal in ["horolog simulate s --trace /dev/null --format json=/dev/null"] {
-            assert!(is_kept(legal), "{legal}");
-        }
+        assert!(is_kept("horolog simulate s --trace /dev/null --format json=/dev/null"));
         for legal in ["horolog analyze s --certificate FILE", "horolog check s --format json=FILE"] {
             assert!(is_kept(legal), "{legal}");
         }

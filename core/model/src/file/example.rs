@@ -1,6 +1,6 @@
 //! Example lines for remedies.
 
-use super::keys::{Kind, Section};
+use super::keys::{Key, Kind, Section};
 
 /// A line that gives `key` a plausible value.
 pub(super) fn line(section: &Section, key: &str) -> String {
@@ -8,10 +8,11 @@ pub(super) fn line(section: &Section, key: &str) -> String {
         return format!("{key} = \"5 us\"");
     }
     // Where it begins, and how long it is: an example that fits into most jobs.
-    if let Some(span) = [("from", "0 ms"), ("length", "1 ms")].iter().find(|(name, _)| *name == key) {
-        if section.keys.iter().any(|known| known.name == key && matches!(known.kind, Kind::Duration)) {
-            return format!("{key} = \"{}\"", span.1);
-        }
+    let is_span = |known: &Key| known.name == key && matches!(known.kind, Kind::Duration);
+    match key {
+        "from" if section.keys.iter().any(is_span) => return "from = \"0 ms\"".to_owned(),
+        "length" if section.keys.iter().any(is_span) => return "length = \"1 ms\"".to_owned(),
+        _ => {}
     }
     let kind = section.keys.iter().find(|known| known.name == key).map_or(Kind::Text, |known| known.kind);
     format!("{key} = {}", value(kind))

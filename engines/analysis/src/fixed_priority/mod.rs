@@ -78,6 +78,10 @@ struct Shared<'a> {
     /// Of each task, whether nothing but other periodic tasks and blocking delays it.
     plain: Vec<bool>,
     sections: Sections<'a>,
+    /// The name and source of the exact test where some task has sections.
+    of_sections: Option<(&'static str, &'static str)>,
+    /// Whether a job may wait for a lock within its execution: then no bound is known to be the least.
+    has_waits: bool,
 }
 
 impl<'a> Shared<'a> {
@@ -108,6 +112,8 @@ impl<'a> Shared<'a> {
             keeps_exactness: cpu.keeps_exactness(),
             plain: plain_levels(cpu)?,
             sections,
+            of_sections: name_of_sections(cpu),
+            has_waits: cpu.has_spin_locks() || cpu.has_lock_waits(),
         })
     }
 
@@ -286,13 +292,16 @@ pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, Analys
     let task = &cpu.tasks[index];
     let own = priority_of(task)?;
     let (mut higher, mut equal) = (Vec::new(), Vec::new());
+    // Looks at every task, so it is asked only where some task does.
+    let asks_anew = cpu.asks_anew();
     for (other_index, other) in cpu.tasks.iter().enumerate() {
         let priority = priority_of(other)?;
         if other_index == index {
             continue;
         }
         let (arrival, wcet) = other.seen();
-        let whole = wcet.checked_add(cpu.asked_anew(own, priority));
+        let anew = if asks_anew { cpu.asked_anew(own, priority) } else { 0 };
+        let whole = wcet.checked_add(anew);
         let wcet = whole.ok_or_else(|| AnalysisError::overflow(format!("task.{}", other.name), "wcet"))?;
         let row = Row { arrival, wcet };
         // Whoever waits comes back behind its equals.
@@ -418,14 +427,13 @@ fn response_test(
     // supremum in continuous time, but one unit too many in integer time.
     let least = (shared.keeps_exactness || window.is_some_and(|window| attained(cpu, index, window)))
         && !shared.sections.ends_above(index)?
-        && !cpu.has_spin_locks()
-        && !cpu.has_lock_waits()
+        && !shared.has_waits
         && match variant {
             Variant::Exact => true,
             Variant::Uniform => level.blocking == 0,
             Variant::Integer => level.equal.is_empty(),
         };
-    let (test, source) = name_of(cpu, index, variant);
+    let (test, source) = name_of(cpu, index, variant, shared.of_sections);
     let source = match test {
         "fp-preemptive" => {
             source_of(&cpu.tasks[index], shared.plain[index], blocking, found.as_ref().ok().copied())
@@ -447,7 +455,7 @@ fn response_test(
 
 /// The name and source of the test that decides about a task.
 pub(crate) fn name_of_exact(cpu: &CpuModel, index: usize) -> &'static str {
-    name_of(cpu, index, Variant::Exact).0
+    name_of(cpu, index, Variant::Exact, name_of_sections(cpu)).0
 }
 
 /// Whose rule gave the bound of a preemptive task: `joseph86` for one job that only periodic work of others delays, `lehoczky90` for
@@ -484,8 +492,32 @@ fn plain_levels(cpu: &CpuModel) -> Result<Vec<bool>, AnalysisError> {
     Ok(plain)
 }
 
-/// The test's name and source.
-fn name_of(cpu: &CpuModel, index: usize, variant: Variant) -> (&'static str, &'static str) {
+/// The name and source of the exact test beside sections. It looks at every task.
+fn name_of_sections(cpu: &CpuModel) -> Option<(&'static str, &'static str)> {
+    Some(if cpu.helps() {
+        ("fp-mrsp", "burns13")
+    } else if cpu.asks_anew() {
+        ("fp-preemptable-fifo", "wieder13")
+    } else if cpu.has_spin_locks() {
+        ("fp-spin-locks", "gai01")
+    } else if cpu.inherits() {
+        ("fp-inheritance", "sha90")
+    } else if cpu.has_lock_waits() {
+        ("fp-original-ceiling", "sha90")
+    } else if cpu.has_sections() {
+        ("fp-ceiling", "sha90")
+    } else {
+        return None;
+    })
+}
+
+/// The test's name and source, with those of the exact test beside sections.
+fn name_of(
+    cpu: &CpuModel,
+    index: usize,
+    variant: Variant,
+    of_sections: Option<(&'static str, &'static str)>,
+) -> (&'static str, &'static str) {
     let task = &cpu.tasks[index];
     if let Some(source) = crate::server::source_of_terms(cpu, index) {
         return match variant {
@@ -497,19 +529,14 @@ fn name_of(cpu: &CpuModel, index: usize, variant: Variant) -> (&'static str, &'s
         };
     }
     let deferred = !matches!(task.shape.endings.as_slice(), [Ending { before: 0, .. }]);
-    match variant {
-        Variant::Uniform => ("fp-deferred-uniform", "burns94"),
-        Variant::Integer => ("fp-deferred-integer", "bril09"),
-        Variant::Exact if task.waiting.is_some() => ("fp-suspending", "chen19"),
-        Variant::Exact if cpu.helps() => ("fp-mrsp", "burns13"),
-        Variant::Exact if cpu.asks_anew() => ("fp-preemptable-fifo", "wieder13"),
-        Variant::Exact if cpu.has_spin_locks() => ("fp-spin-locks", "gai01"),
-        Variant::Exact if cpu.inherits() => ("fp-inheritance", "sha90"),
-        Variant::Exact if cpu.has_lock_waits() => ("fp-original-ceiling", "sha90"),
-        Variant::Exact if cpu.has_sections() => ("fp-ceiling", "sha90"),
-        Variant::Exact if task.shape.preemptive => ("fp-preemptive", "tindell94"),
-        Variant::Exact if deferred => ("fp-deferred", "bril09"),
-        Variant::Exact => ("fp-non-preemptive", "george96"),
+    match (variant, of_sections) {
+        (Variant::Uniform, _) => ("fp-deferred-uniform", "burns94"),
+        (Variant::Integer, _) => ("fp-deferred-integer", "bril09"),
+        (Variant::Exact, _) if task.waiting.is_some() => ("fp-suspending", "chen19"),
+        (Variant::Exact, Some(named)) => named,
+        (Variant::Exact, None) if task.shape.preemptive => ("fp-preemptive", "tindell94"),
+        (Variant::Exact, None) if deferred => ("fp-deferred", "bril09"),
+        (Variant::Exact, None) => ("fp-non-preemptive", "george96"),
     }
 }
 
