@@ -197,7 +197,13 @@ pub(crate) fn refuse_on(system: &System, cpu: CpuId) -> Result<(), AnalysisError
     }
     match (system.first_held(), why_on(system, cpu).or_else(together)) {
         (Some(at), Some(why)) => {
-            Err(AnalysisError::outside(at, why, "simulate the file, run it and verify the trace"))
+            // The remedy says that, too.
+            let (why, can) = why.rsplit_once("; the file can be ").unwrap_or((why.as_str(), ""));
+            let remedy = match can {
+                "simulated" => "simulate the file and verify the trace",
+                _ => "simulate the file, run it and verify the trace",
+            };
+            Err(AnalysisError::outside(at, why, remedy))
         }
         _ => Ok(()),
     }

@@ -155,7 +155,10 @@ pub(crate) fn unbounded(system: &System, cpu: CpuId) -> Option<String> {
     }
     others.into_iter().find_map(|other| {
         if let Some((_, server)) = system.servers_on(other).next() {
-            return Some(format!("not beside the server `{}` on CPU {}", server.name, other.0));
+            return Some(format!(
+                "not beside the server `{}` on CPU {}: no bound of spinning counts a server",
+                server.name, other.0
+            ));
         }
         let is_rigid = |task: &Task| task.preemption != Preemption::Preemptive;
         let (_, rigid) = system.tasks_on(other).find(|(_, task)| is_rigid(task))?;

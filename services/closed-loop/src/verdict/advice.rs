@@ -1,9 +1,9 @@
-//! What to do about a wcet that is too small: every number is tried by an analysis before it is named.
+//! What to do about a wcet that is too small, and about resources that no test knows: all is tried by an analysis before it is named.
 
 use super::Evidence;
 use super::words::{beside, look};
 use horolog_analysis::{Analysis, Options, Schedulable, Verdict as TaskWord, analyze};
-use horolog_model::{Arrival, SegmentGraph, System, Task, TaskId};
+use horolog_model::{Arrival, Protocol, SegmentGraph, System, Task, TaskId};
 use horolog_time::Span;
 
 /// Beyond so many tasks no numbers are searched.
@@ -51,6 +51,30 @@ fn on_wcet(trials: &mut Trials<'_>, worst: Span) -> Option<String> {
         // Nothing is known of some hard task with that wcet.
         _ => others(trials, worst, worst),
     }
+}
+
+/// Where no test knows the tasks beside the resources as they are: that the ceiling protocol proves them.
+pub(super) fn on_resources(evidence: &Evidence<'_>) -> Option<String> {
+    ceiling_proves(evidence.system, evidence.proof?)
+}
+
+fn ceiling_proves(system: &System, analysis: &Analysis) -> Option<String> {
+    if analysis.tasks.iter().all(|task| task.test != "none") || system.tasks().len() > MOST_TASKS {
+        return None;
+    }
+    let mut draft = system.to_draft();
+    let others = draft.resources.iter_mut().filter(|resource| resource.protocol != Protocol::Ceiling);
+    let changed: Vec<String> = others
+        .map(|resource| {
+            resource.protocol = Protocol::Ceiling;
+            format!("`{}`", resource.name)
+        })
+        .collect();
+    // Resources of several processors, and readers beside writers, are refused there.
+    let analysis = analyze(&System::new(draft).ok()?, &Options::default()).ok()?;
+    (!changed.is_empty() && analysis.schedulable == Schedulable::Yes).then(|| {
+        format!("with `protocol = \"ceiling\"` for {} every hard deadline is proved", changed.join(" and "))
+    })
 }
 
 /// The key that says how far apart the arrivals of a task are.
@@ -233,6 +257,33 @@ mod tests {
             assert!(trials.passes(with(period)) && !trials.passes(with(period - 1_000_000)), "{told}");
             assert!(u32::MAX - trials.left <= MOST_TRIALS + 4, "{}", u32::MAX - trials.left);
         }
+    }
+
+    #[test]
+    fn the_ceiling_is_named_only_where_it_proves_every_hard_deadline() {
+        let told = |protocol: &str, length: &str, more: &str| {
+            let text = format!(
+                "[system]\nname = \"two\"\n[[resource]]\nname = \"m\"\nprotocol = \"{protocol}\"\n\
+                 [[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\npriority = 9\n\
+                 [[task.section]]\nresource = \"m\"\nfrom = \"0 ms\"\nlength = \"1 ms\"\n\
+                 [[task]]\nname = \"b\"\nperiod = \"40 ms\"\nwcet = \"12 ms\"\npriority = 5\n\
+                 [[task.section]]\nresource = \"m\"\nfrom = \"0 ms\"\nlength = \"{length}\"\n{more}"
+            );
+            let system = horolog_model::file::read(&text, "two.toml", &[]).expect("valid").0;
+            let analysis = analyze(&system, &Options::default()).expect("an answer");
+            ceiling_proves(&system, &analysis)
+        };
+        let served = "[[server]]\nname = \"s\"\nkind = \"deferrable\"\nbudget = \"1 ms\"\nperiod = \"20 ms\"\n\
+                      priority = 12\ntasks = [\"c\"]\n[[task]]\nname = \"c\"\nseparation = \"40 ms\"\nwcet = \"500 us\"\n";
+        let help = Some("with `protocol = \"ceiling\"` for `m` every hard deadline is proved".to_owned());
+        assert_eq!(told("none", "8 ms", ""), help);
+        assert_eq!(told("msrp", "6 ms", served), help);
+        // One unit more, and `a` is late: 2 ms of its own, 8 ms of the section, and 1 ns; beside the server, which may take 2 ms, 6 ms.
+        assert_eq!(told("none", "8000001 ns", ""), None);
+        assert_eq!(told("msrp", "6000001 ns", served), None);
+        // Where a test knows the file as it is there is nothing to tell.
+        assert_eq!(told("ceiling", "8 ms", ""), None);
+        assert_eq!(told("non-preemptive", "8 ms", ""), None);
     }
 
     #[test]

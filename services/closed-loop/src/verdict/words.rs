@@ -511,7 +511,7 @@ fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said 
     let why = reason.or_else(|| notes.iter().find(|note| note.starts_with("no test"))).cloned();
     let why = why.or_else(|| of_first_task_without_bound(evidence)).or_else(|| notes.first().cloned());
     let text = why.unwrap_or_else(|| "no test decides whether every deadline holds".to_owned());
-    Said::new(text, None)
+    Said::new(text, if is_open(Question::Proof) { advice::on_resources(evidence) } else { None })
 }
 
 /// Why the first task that is not proved has no bound, by the test that knows most.
