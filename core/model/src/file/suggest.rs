@@ -1,7 +1,7 @@
 //! "Did you mean …?"
 
 /// Words of other tools and papers, with the keys and words of system files that mean the same: the first one that is allowed at the place is suggested.
-const SYNONYMS: [(&str, &[&str]); 68] = [
+const SYNONYMS: [(&str, &[&str]); 84] = [
     ("prio", &["priority"]),
     ("importance", &["priority"]),
     ("priority", &["priorities"]),
@@ -70,6 +70,22 @@ const SYNONYMS: [(&str, &[&str]); 68] = [
     ("periodic", &["period"]),
     ("aperiodic", &["arrivals"]),
     ("duration", &["length", "wcet"]),
+    ("pip", &["inheritance"]),
+    ("pi", &["inheritance"]),
+    ("priority_inheritance", &["inheritance"]),
+    ("pthread_prio_inherit", &["inheritance"]),
+    ("pcp", &["original-ceiling"]),
+    ("icpp", &["ceiling"]),
+    ("ipcp", &["ceiling"]),
+    ("pthread_prio_protect", &["ceiling"]),
+    ("srp", &["ceiling"]),
+    ("npcs", &["non-preemptive"]),
+    ("fmlp", &["fmlp-plus"]),
+    ("cbs", &["constant-bandwidth"]),
+    ("tbs", &["total-bandwidth"]),
+    ("ds", &["deferrable"]),
+    ("latency", &["deadline"]),
+    ("critical", &["constraint"]),
 ];
 
 const RATE_MONOTONIC: &[&str] = &["rate-monotonic", "fixed-priority"];
@@ -210,6 +226,21 @@ mod tests {
         assert!(
             did_you_mean("rate", &task)
                 .starts_with("did you mean `period`? a period is 1 divided by the rate")
+        );
+        let protocols = ["mpcp", "msrp", "fslm", "ceiling", "inheritance", "original-ceiling", "fmlp-plus"];
+        for (word, meant) in [
+            ("PIP", "inheritance"),
+            ("PTHREAD_PRIO_INHERIT", "inheritance"),
+            ("pcp", "original-ceiling"),
+            ("ICPP", "ceiling"),
+            ("srp", "ceiling"),
+            ("fmlp", "fmlp-plus"),
+        ] {
+            assert_eq!(did_you_mean(word, &protocols), format!("did you mean `{meant}`?"));
+        }
+        assert_eq!(
+            did_you_mean("CBS", &["deferrable", "constant-bandwidth"]),
+            "did you mean `constant-bandwidth`?"
         );
         assert_eq!(did_you_mean("policy", &["name", "kind"]), "did you mean `kind`?");
         assert_eq!(did_you_mean("type", &["name", "protocol"]), "did you mean `protocol`?");
