@@ -344,3 +344,24 @@ fn a_name_that_cannot_be_read_hides_nothing_in_a_large_file() {
     let server = "[[server]]\nname = \"s\"\nkind = \"background\"\ncpu = 0\ntasks = [3]\n";
     assert_eq!(paths(&with(&format!("{text}{server}"))), ["task.t50.bcet", "server.s.tasks.#1"]);
 }
+
+#[test]
+fn a_priority_is_asked_of_every_server_whose_kind_may_stay() {
+    let server = |policy: &str, kind: &str, priority: &str| {
+        let text = format!(
+            "[system]\nname = \"some\"\npolicy = \"{policy}\"\n[platform]\ncpus = [0]\n\
+             [[task]]\nname = \"a\"\nseparation = \"10 ms\"\nwcet = \"1 ms\"\n\
+             [[server]]\nname = \"s\"\nkind = \"{kind}\"\nbudget = \"1 ms\"\nperiod = \"20 ms\"\n{priority}tasks = [\"a\"]\n"
+        );
+        paths(&text)
+    };
+    for kind in ["polling", "deferrable", "sporadic", "priority-exchange"] {
+        assert_eq!(server("fixed-priority", kind, ""), ["server.s.priority"], "{kind}");
+        assert_eq!(server("edf", kind, ""), ["server.s.kind"], "{kind}");
+        // One that is given and cannot be read is told beside it.
+        let given = server("edf", kind, "priority = \"high\"\n");
+        assert!(given.contains(&"server.s.priority".to_owned()), "{kind}: {given:?}");
+    }
+    // Another thing that is wrong with the kind leaves the question.
+    assert!(server("fixed-priority", "sporadci", "").contains(&"server.s.kind".to_owned()));
+}

@@ -13,8 +13,8 @@ use horolog_model::{
 };
 use horolog_time::Span;
 
-/// The name that stands for a test where there is none.
-pub(crate) const NO_TEST: &str = "none";
+/// What stands for the name of a test where no test knows the task.
+pub const NO_TEST: &str = "none";
 
 /// Why there is no answer about any task; `None` where the tests know everything that the system says.
 pub(crate) fn why(system: &System) -> Option<String> {
@@ -45,7 +45,9 @@ pub(crate) fn unmodelled(system: &System) -> Option<String> {
 
 /// Why nothing is known of the tasks of one processor: the blocking of its sections, or the switching of a server, has no bound here.
 pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
-    why_sections(system, cpu).or_else(|| {
+    let of_sections = why_sections(system, cpu);
+    let can = if is_simulated_only(system) { "simulated" } else { "simulated and run" };
+    of_sections.map(|why| format!("{why}; the file can be {can}")).or_else(|| {
         let (_, why) = endless_switching(system, cpu)?;
         Some(format!("no test knows of the servers on CPU {}: {why}", cpu.0))
     })
@@ -95,13 +97,14 @@ fn why_sections(system: &System, cpu: CpuId) -> Option<String> {
             None => spin_locks::unbounded(system, cpu).or_else(|| inversion(system, cpu))?,
         }
     };
-    let helps = system.resources().iter().any(|resource| resource.protocol.helps());
-    let can = if system.first_boosting().is_some() || helps { "simulated" } else { "simulated and run" };
     Some(format!(
-        "no test knows of `resource.{resource}` on CPU {}: blocking by sections is bounded for preemptive tasks under fixed priorities and EDF, \
-         {beside}; the file can be {can}",
+        "no test knows of `resource.{resource}` on CPU {}: blocking by sections is bounded for preemptive tasks under fixed priorities and EDF, {beside}",
         cpu.0
     ))
+}
+
+fn is_simulated_only(system: &System) -> bool {
+    system.first_boosting().is_some() || system.resources().iter().any(|resource| resource.protocol.helps())
 }
 
 /// Which server no test knows beside sections. One with a place under fixed priorities is a load like others, and holds nothing.
@@ -195,13 +198,11 @@ pub(crate) fn refuse_on(system: &System, cpu: CpuId) -> Result<(), AnalysisError
             "simulate the file, run it and verify the trace",
         ));
     }
-    match (system.first_held(), why_on(system, cpu).or_else(together)) {
+    match (system.first_held(), why_sections(system, cpu).or_else(together)) {
         (Some(at), Some(why)) => {
-            // The remedy says that, too.
-            let (why, can) = why.rsplit_once("; the file can be ").unwrap_or((why.as_str(), ""));
-            let remedy = match can {
-                "simulated" => "simulate the file and verify the trace",
-                _ => "simulate the file, run it and verify the trace",
+            let remedy = match is_simulated_only(system) {
+                true => "simulate the file and verify the trace",
+                false => "simulate the file, run it and verify the trace",
             };
             Err(AnalysisError::outside(at, why, remedy))
         }

@@ -318,6 +318,7 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
         terms.add(TermKind::Answer, Some(request), Some(worst.own_jobs), narrow(time)?);
     }
     let (mut blocker, mut longest): (Option<&str>, u64) = (None, 0);
+    let asks_anew = cpu.asks_anew();
     for (other_index, other) in cpu.tasks.iter().enumerate().filter(|(i, _)| *i != index) {
         let priority = priority_of(other)?;
         let (is_above, is_below) =
@@ -327,7 +328,7 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
             let count = if closed { arrival.closed(x) } else { arrival.half_open(x) };
             let kind = if is_above { TermKind::Interference } else { TermKind::EqualPriority };
             terms.jobs(kind, other_index, count)?;
-            let anew = count * u128::from(cpu.asked_anew(own, priority));
+            let anew = if asks_anew { count * u128::from(cpu.asked_anew(own, priority)) } else { 0 };
             terms.add(TermKind::AskedAnew, Some(&other.name), Some(narrow(count)?), narrow(anew)?);
         } else if is_below {
             if other.shape.longest_segment > longest {

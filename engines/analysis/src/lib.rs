@@ -39,6 +39,7 @@ pub mod utilisation;
 mod waiting;
 
 pub use assignment::{Derived, derived_priorities, resolve, resolve_priorities};
+pub use beyond::NO_TEST;
 pub use certify::certify;
 pub use error::AnalysisError;
 pub use explain::{Explanation, Term, TermKind, explain};

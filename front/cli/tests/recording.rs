@@ -6,6 +6,7 @@ mod common;
 use common::{Done, HOROLOG, done, end, horolog, inside, is_alive, root, signal, start, wait_for};
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
@@ -547,12 +548,14 @@ fn mistakes_are_answered_with_the_remedy() {
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "{words:?}");
         fs::remove_file(&path).expect("removed");
     }
-    // A recording takes its place.
+    // A recording takes its place, and has its permissions.
     let path = inside(&folder, out);
     fs::write(&path, "before").expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("its permissions");
     let recorded = done(["trace", "record", "-o", &path, "--", "true"]);
     assert_eq!(recorded.status, Some(0), "{recorded:?}");
     assert!(fs::read(&path).expect("a trace").len() > 100);
+    assert_eq!(fs::metadata(&path).expect("its permissions").permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
     // One status for every output that cannot be written, also where its folder is closed.
     let unwritable = done(["trace", "record", "-o", "/proc/no/t.hrt", "--", "true"]);

@@ -6,8 +6,9 @@ use common::{done, folder};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// A system of many tasks: periods from 1 ms to 1 s, evenly by their logarithm, a utilisation of 0.8 in all.
-fn many(tasks: u64, policy: &str) -> String {
+/// A system of many tasks: periods from 1 ms to 1 s, evenly by their logarithm, a utilisation of 0.8 in all. Late: with jitter of
+/// five periods and deadlines of eight.
+fn many(tasks: u64, policy: &str, is_late: bool) -> String {
     let mut text = format!("[system]\nname = \"many\"\npolicy = \"{policy}\"\n");
     if policy == "fixed-priority" {
         text += "priorities = \"deadline-monotonic\"\n";
@@ -23,6 +24,9 @@ fn many(tasks: u64, policy: &str) -> String {
             "[[task]]\nname = \"t{task}\"\nperiod = \"{period} ns\"\nwcet = \"{} ns\"",
             wcet.max(1)
         );
+        if is_late {
+            let _ = writeln!(text, "jitter = \"{} ns\"\ndeadline = \"{} ns\"", 5 * period, 8 * period);
+        }
     }
     text
 }
@@ -31,7 +35,7 @@ fn many(tasks: u64, policy: &str) -> String {
 #[test]
 fn a_thousand_tasks_have_their_answer_under_both_policies() {
     for policy in ["fixed-priority", "edf"] {
-        let (_place, file) = folder(&many(1_000, policy));
+        let (_place, file) = folder(&many(1_000, policy, false));
         let begin = Instant::now();
         let found = done(["analyze", &file, "--format", "json"]);
         assert!(begin.elapsed() < Duration::from_secs(60), "{policy}: {:?}", begin.elapsed());
@@ -46,4 +50,17 @@ fn a_thousand_tasks_have_their_answer_under_both_policies() {
             "{policy}"
         );
     }
+}
+
+/// Ten times as many, of which some miss: where each task is looked at for each pair of others, this takes minutes.
+#[test]
+fn ten_thousand_tasks_with_misses_have_their_answer() {
+    let (_place, file) = folder(&many(10_000, "fixed-priority", true));
+    let begin = Instant::now();
+    let found = done(["analyze", &file, "--format", "json"]);
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+    assert_eq!(found.status, Some(1), "{}", found.err);
+    let found = found.json();
+    let tasks = found["tasks"].as_array().expect("tasks");
+    assert!(tasks.iter().all(|task| task["exact"] == true && task["response_ns"].is_number()));
 }

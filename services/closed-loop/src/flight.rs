@@ -179,7 +179,8 @@ impl Target for Flight<'_> {
         }
         let written = self.dumps.min(MAX_DUMPS);
         if self.dumps > 0 {
-            outcome.notes.push(format!("{written} dumps are in {}", self.folder.display()));
+            let dumps = if written == 1 { "1 dump is".to_owned() } else { format!("{written} dumps are") };
+            outcome.notes.push(format!("{dumps} in {}", self.folder.display()));
         }
         if self.dumps > written {
             let left = self.dumps - written;

@@ -182,7 +182,7 @@ pub fn record(options: &RecordOptions, tell: &mut dyn FnMut(&Progress)) -> Resul
             return Err(error);
         }
     };
-    files.is_begun();
+    let broken = files.begun().err();
     let last_thread = (0, 0);
     let mut run = Run {
         options,
@@ -194,7 +194,7 @@ pub fn record(options: &RecordOptions, tell: &mut dyn FnMut(&Progress)) -> Resul
         origin_ns,
         notes,
         last_thread,
-        broken: None,
+        broken,
         is_full: false,
         stopped: false,
     };

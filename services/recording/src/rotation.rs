@@ -92,8 +92,8 @@ pub(crate) struct Files {
     head: u64,
     /// The most bytes of names that a file had.
     names: u64,
-    /// What was there, until the recording has begun.
-    aside: Option<Aside>,
+    /// Where the first file is until the recording has begun, if there was one of its name.
+    beside: Option<Beside>,
     /// Where the head leaves no room for another file within the limit: the least limit that does; else 0.
     wanted: u64,
     /// Files that are there, the oldest first, with their sizes; the last one is being written.
@@ -102,34 +102,38 @@ pub(crate) struct Files {
     removed: u64,
 }
 
-/// A file that was there before, under another name. When this is dropped, it is back in its place.
+/// A file beside the one that is there, until the recording has begun: whatever ends the recorder before, what was there stays.
 #[derive(Debug)]
-struct Aside {
+struct Beside {
+    written: PathBuf,
     place: PathBuf,
-    name: PathBuf,
 }
 
-impl Aside {
-    /// `None` where there is no file, or it has to stay where it is: then it is written over.
-    fn of(path: &Path) -> Option<Aside> {
+impl Beside {
+    /// `None` where there is no file, or one that may not be written.
+    fn of(path: &Path) -> Option<Beside> {
         let place = path.canonicalize().ok().filter(|place| place.is_file())?;
+        File::options().write(true).open(&place).ok()?;
         let mut name = std::ffi::OsString::from(".");
         name.push(place.file_name()?);
-        name.push(format!(".before-{}", std::process::id()));
-        let name = place.with_file_name(name);
-        std::fs::rename(&place, &name).ok()?;
-        Some(Aside { place, name })
+        name.push(format!(".new-{}", std::process::id()));
+        Some(Beside { written: place.with_file_name(name), place })
     }
 
-    fn remove(self) {
-        let _ = std::fs::remove_file(&self.name);
+    /// Takes the place of what was there, with its permissions.
+    fn take_place(self) -> Result<(), String> {
+        let permissions = self.place.metadata().map(|there| there.permissions());
+        permissions
+            .and_then(|permissions| std::fs::set_permissions(&self.written, permissions))
+            .and_then(|()| std::fs::rename(&self.written, &self.place))
+            .map_err(|error| format!("replacing {}: {error}", self.place.display()))
     }
 }
 
-impl Drop for Aside {
+impl Drop for Beside {
     fn drop(&mut self) {
-        // One that was removed is not there.
-        let _ = std::fs::rename(&self.name, &self.place);
+        // One that has taken its place is no longer there.
+        let _ = std::fs::remove_file(&self.written);
     }
 }
 
@@ -141,11 +145,10 @@ impl Files {
         now_ns: u64,
     ) -> Result<(Files, Writer<File>), RecordingError> {
         let path = if options.rotate.is_some() { numbered(&options.out, 1) } else { options.out.clone() };
-        let aside = Aside::of(&path);
-        // What was set aside comes back where this fails.
-        let writer = Writer::create(&path, &header)?;
+        let beside = Beside::of(&path);
+        let writer = Writer::create(beside.as_ref().map_or(&path, |beside| &beside.written), &header)?;
         let files = Files {
-            aside,
+            beside,
             path: options.out.clone(),
             rotate: options.rotate,
             max_size: options.max_size,
@@ -161,16 +164,18 @@ impl Files {
         Ok((files, writer))
     }
 
-    /// Nothing was recorded: nothing is left behind, and what was there before is there again.
+    /// Nothing was recorded: nothing is left behind, and what was there stays.
     pub(crate) fn give_up(self) {
-        for (path, _) in &self.files {
-            let _ = std::fs::remove_file(path);
+        if self.beside.is_none() {
+            for (path, _) in &self.files {
+                let _ = std::fs::remove_file(path);
+            }
         }
     }
 
-    /// What is recorded takes the place of what was there.
-    pub(crate) fn is_begun(&mut self) {
-        self.aside.take().into_iter().for_each(Aside::remove);
+    /// The recording has begun: its file takes the place of what was there. An error in words.
+    pub(crate) fn begun(&mut self) -> Result<(), String> {
+        self.beside.take().map_or(Ok(()), Beside::take_place)
     }
 
     /// Writes what is ripe, into the next file where it is time for one. `false`: the files are as large as they may become,

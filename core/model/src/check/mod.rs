@@ -13,6 +13,8 @@ mod server;
 mod spin;
 mod task;
 
+pub(crate) use server::NEEDS_FIXED_PRIORITIES;
+
 use crate::file::Suggestions;
 use crate::platform::MAX_CPUS;
 use crate::{CpuId, Cpus, Draft, Interference, ModelError, Platform, Policy, PriorityAssignment, path};

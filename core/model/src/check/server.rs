@@ -39,6 +39,9 @@ pub(super) fn served_names(draft: &Draft) -> BTreeSet<&str> {
     soft.flat_map(|server| &server.tasks).map(String::as_str).collect()
 }
 
+/// How the error of a server ends whose kind is for fixed priorities alone.
+pub(crate) const NEEDS_FIXED_PRIORITIES: &str = "needs fixed priorities";
+
 impl Checker {
     pub(super) fn servers(&mut self, forest: &Forest<'_>, is_complete: bool) {
         let (draft, paths) = (forest.draft, forest.paths);
@@ -172,7 +175,7 @@ impl Checker {
             (kind, _) if kind.has_deadlines() => {}
             (_, Some(Order::Edf)) => self.fail_beside(
                 At::new(path, "kind"),
-                format!("a {word} server needs fixed priorities"),
+                format!("a {word} server {NEEDS_FIXED_PRIORITIES}"),
                 if is_root {
                     "use a constant-bandwidth server, or `policy = \"fixed-priority\"` in [system]".to_owned()
                 } else {

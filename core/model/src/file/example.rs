@@ -1,21 +1,19 @@
 //! Example lines for remedies.
 
-use super::keys::{Key, Kind, Section};
+use super::keys::{Kind, Section};
 
 /// A line that gives `key` a plausible value.
 pub(super) fn line(section: &Section, key: &str) -> String {
     if matches!(key, "cost" | "least_cost") {
         return format!("{key} = \"5 us\"");
     }
-    // Where it begins, and how long it is: an example that fits into most jobs.
-    let is_span = |known: &Key| known.name == key && matches!(known.kind, Kind::Duration);
-    match key {
-        "from" if section.keys.iter().any(is_span) => return "from = \"0 ms\"".to_owned(),
-        "length" if section.keys.iter().any(is_span) => return "length = \"1 ms\"".to_owned(),
-        _ => {}
-    }
     let kind = section.keys.iter().find(|known| known.name == key).map_or(Kind::Text, |known| known.kind);
-    format!("{key} = {}", value(kind))
+    match (key, kind) {
+        // Part of a job, so that it fits into most.
+        ("from", Kind::Duration) => "from = \"0 ms\"".to_owned(),
+        ("length", Kind::Duration) => "length = \"1 ms\"".to_owned(),
+        _ => format!("{key} = {}", value(kind)),
+    }
 }
 
 fn value(kind: Kind) -> String {

@@ -134,16 +134,14 @@ fn finish(mut reader: Reader, root: &Table, texts: Arc<[Text]>) -> Result<(Syste
         }
         _ => {
             let mut found = reader.found;
-            // A kind that does not belong there needs no priority either.
-            let kinds: Vec<String> = found
+            // A server whose kind does not belong there needs no priority either.
+            let unwanted: BTreeSet<String> = found
                 .iter()
+                .filter(|one| one.reason().ends_with(check::NEEDS_FIXED_PRIORITIES))
                 .filter_map(|one| Some(format!("{}.priority", one.path()?.strip_suffix(".kind")?)))
+                .filter(|priority| !reader.places.contains_key(priority))
                 .collect();
-            found.retain(|one| {
-                !one.path().is_some_and(|path| {
-                    kinds.iter().any(|kind| kind == path) && !reader.places.contains_key(path)
-                })
-            });
+            found.retain(|one| !one.path().is_some_and(|path| unwanted.contains(path)));
             found.sort_by_key(Diagnostic::start);
             Err(Diagnostics::from_list(found, texts))
         }

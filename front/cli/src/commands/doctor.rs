@@ -106,7 +106,7 @@ fn machine_profile() -> Fact {
         state: if found.is_some() { State::Yes } else { State::No },
         detail: found.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string()),
         needed_for: "proofs with the costs of this machine where [platform] gives none",
-        remedy: found.is_none().then(|| "`horolog measure machine` measures them once".to_owned()),
+        remedy: found.is_none().then(|| "`horolog measure machine` measures its costs once".to_owned()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Evidence;
 use super::words::{beside, look};
-use horolog_analysis::{Analysis, Options, Schedulable, Verdict as TaskWord, analyze};
+use horolog_analysis::{Analysis, NO_TEST, Options, Schedulable, Verdict as TaskWord, analyze};
 use horolog_model::{Arrival, Protocol, SegmentGraph, System, Task, TaskId};
 use horolog_time::Span;
 
@@ -59,7 +59,7 @@ pub(super) fn on_resources(evidence: &Evidence<'_>) -> Option<String> {
 }
 
 fn ceiling_proves(system: &System, analysis: &Analysis) -> Option<String> {
-    if analysis.tasks.iter().all(|task| task.test != "none") || system.tasks().len() > MOST_TASKS {
+    if analysis.tasks.iter().all(|task| task.test != NO_TEST) || system.tasks().len() > MOST_TASKS {
         return None;
     }
     let mut draft = system.to_draft();
