@@ -10,7 +10,7 @@
 //! let errors = file::read(text, "one.toml", &[]).unwrap_err();
 //! // Every broken rule comes with its place, the reason and the remedy.
 //! let first = errors.messages().next().unwrap();
-//! assert_eq!(first.reason, "the deadline 10 ms is below the wcet 12 ms: every job would miss it");
+//! assert_eq!(first.reason, "the wcet 12 ms is above the deadline 10 ms, which is the period: every job would miss it");
 //! ```
 //!
 //! | module | what it holds |

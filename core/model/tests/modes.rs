@@ -121,7 +121,7 @@ fn modes_print_as_they_read() {
 #[test]
 fn the_whole_mode_is_checked() {
     let said = read(&["mode.degraded.task.control.period=1ms"]).expect_err("below the wcet");
-    assert!(said.contains("the deadline 1 ms is below the wcet 2 ms"), "{said}");
+    assert!(said.contains("the wcet 2 ms is above the deadline 1 ms, which is the period"), "{said}");
     let said = read(&["mode.degraded.server.logs.budget=6ms"]).expect_err("above the period");
     assert!(said.contains("the budget 6 ms is above the period 5 ms"), "{said}");
     let said = read(&["mode.watching.takes_effect={ frame = \"log\" }"]).expect_err("no such server");

@@ -48,7 +48,12 @@ fn names_that_do_not_exist() {
     says("task.vide.wcet=3ms", 6, "no task is called `vide`", "did you mean `video`?");
     says("task.#9.wcet=1ms", 6, "no task is called `#9`", "known here: `network`, `video`, `archive`");
     says("task.video.segments.encod.wcet=3ms", 21, "no segment is called `encod`", "did you mean `encode`?");
-    says("interference.card.cpu=1", 14, "no interference is called `card`", "there is none here");
+    says(
+        "interference.card.cpu=1",
+        14,
+        "no interference is called `card`",
+        "the file has none: add it, or correct the name",
+    );
     says("tasks.network.wcet=1ms", 1, "there is no section `tasks`", "did you mean `task`?");
     says("task.network.wcte=3ms", 14, "a task has no key `wcte`", "did you mean `wcet`?");
     says(

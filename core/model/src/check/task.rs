@@ -153,6 +153,19 @@ impl Checker {
             self.fail(At::new(path, "constraint"), "there is no deadline that could be soft", remedy);
         }
         match task.deadline {
+            Some(deadline) if deadline < task.wcet && task.separation() == Some(deadline) => self.fail_beside(
+                At::new(path, "deadline"),
+                format!(
+                    "the wcet {} is above the deadline {deadline}, which is the {}: every job would miss it",
+                    task.wcet,
+                    match task.arrival {
+                        Arrival::Sporadic { .. } => "separation",
+                        _ => "period",
+                    }
+                ),
+                "lower the wcet, or raise both",
+                vec![(At::new(path, "wcet").to_string(), "the wcet".to_owned())],
+            ),
             Some(deadline) if deadline < task.wcet => self.fail_beside(
                 At::new(path, "deadline"),
                 format!("the deadline {deadline} is below the wcet {}: every job would miss it", task.wcet),

@@ -92,6 +92,10 @@ impl Reader {
                     _ => self.library(table, value, path),
                 }
             }
+            [] if self.misnamed.contains(&path::join(path, "command")) => {
+                self.may_be_missing(&path::join(path, "command"));
+                None
+            }
             [] => {
                 let remedy = "give `spin`, `library` and `symbol`, or `command`: `{ spin = 0.9 }`";
                 self.fail(node, path, "this body says nothing to execute", remedy);

@@ -6,6 +6,7 @@ mod criticality;
 mod decimal;
 mod driver;
 mod example;
+mod foreign;
 pub mod keys;
 mod link;
 mod mode;
@@ -82,6 +83,7 @@ pub fn read(text: &str, name: &str, overrides: &[String]) -> Result<(System, Sou
         return Err(Diagnostics::from_list(vec![other], texts));
     }
     let mut reader = Reader::default();
+    reader.sections_meant(&mut root);
     lay_over(&mut reader, &mut root, overrides);
     finish(reader, &root, texts)
 }
@@ -226,7 +228,6 @@ fn read_utf8(bytes: Vec<u8>, name: &str, overrides: &[String]) -> Result<(System
 impl Reader {
     /// The whole file; `None` where a section could not be read.
     fn file(&mut self, root: &Table) -> Option<Draft> {
-        self.unknown_sections(root);
         let start = Node { place: Place { text: 0, range: 0..0 }, value: Value::Table(Table::default()) };
         let system = match root.get("system") {
             Some(node) => self.system(node),
@@ -438,6 +439,40 @@ impl Reader {
         self.found.push(diagnostic);
     }
 
+    /// Sections under a slightly wrong name are told, and read as what they are meant to be: what is wrong in them is told with it.
+    fn sections_meant(&mut self, root: &mut Table) {
+        self.unknown_sections(root);
+        let known: Vec<&str> = keys::FILE.iter().map(|(key, _)| *key).collect();
+        let mut at = 0;
+        while at < root.entries.len() {
+            let entry = &root.entries[at];
+            let is_known =
+                known.contains(&entry.key.as_str()) || keys::BELOW.iter().any(|(key, _)| *key == entry.key);
+            let meant = if is_known { None } else { section_meant(&entry.key, &known) };
+            let Some((key, _)) = meant.filter(|(_, section)| {
+                let is_list = matches!(&entry.node.value, Value::List(list) if list.iter().all(is_table));
+                if section.header.starts_with("[[") { is_list } else { is_table(&entry.node) }
+            }) else {
+                at += 1;
+                continue;
+            };
+            let first = root.entries.iter().position(|other| other.key == key);
+            match first {
+                None => {
+                    key.clone_into(&mut root.entries[at].key);
+                    at += 1;
+                }
+                Some(first) => {
+                    let Value::List(items) = root.entries.remove(at).node.value else { continue };
+                    let first = if first > at { first - 1 } else { first };
+                    if let Value::List(list) = &mut root.entries[first].node.value {
+                        list.extend(items);
+                    }
+                }
+            }
+        }
+    }
+
     fn unknown_sections(&mut self, root: &Table) {
         let known: Vec<&str> = keys::FILE.iter().map(|(key, _)| *key).collect();
         for entry in &root.entries {
@@ -445,15 +480,11 @@ impl Reader {
                 continue;
             }
             let homes = keys::homes_of(&entry.key);
-            let is_table = |node: &Node| matches!(node.value, Value::Table(_));
             let is_section = match &entry.node.value {
                 Value::List(list) => list.first().is_some_and(is_table),
                 _ => is_table(&entry.node),
             };
-            let meant = suggest::meant(&entry.key, &known)
-                .or_else(|| suggest::nearest(&entry.key, &known).map(|(_, known)| known));
-            let header =
-                keys::FILE.iter().find(|(key, _)| Some(*key) == meant).map(|(_, section)| section.header);
+            let header = section_meant(&entry.key, &known).map(|(_, section)| section.header);
             let below = keys::BELOW.iter().find(|(key, _)| *key == entry.key).filter(|_| is_section);
             let remedy = if let Some((_, header)) = below {
                 format!("write `{header}` below the item that it belongs to")
@@ -485,6 +516,17 @@ impl Reader {
             }
         }
     }
+}
+
+fn is_table(node: &Node) -> bool {
+    matches!(node.value, Value::Table(_))
+}
+
+/// The section that a name may mean.
+fn section_meant(key: &str, known: &[&str]) -> Option<(&'static str, &'static keys::Section)> {
+    let meant =
+        suggest::meant(key, known).or_else(|| suggest::nearest(key, known).map(|(_, known)| known))?;
+    keys::FILE.iter().find(|(key, _)| *key == meant).copied()
 }
 
 /// A path an item: by name where that tells which one is meant.

@@ -31,6 +31,7 @@ pub fn read_unplaced(
         return Err(Diagnostics::from_list(found, texts));
     }
     let mut reader = Reader::default();
+    reader.sections_meant(&mut root);
     lay_over(&mut reader, &mut root, overrides);
     let unplaced = place_all(&mut root);
     let (system, source) = finish(reader, &root, texts)?;

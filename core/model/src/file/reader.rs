@@ -1,10 +1,11 @@
 //! Turns nodes into values of the model; every failure becomes a message and reading goes on.
 
 use super::decimal::{self, DecimalError};
+use super::foreign;
 use super::keys::{Kind, Section};
 use super::repair::{self, KnownTable, Refused, Repair};
-use super::suggest::{did_you_mean, meant, nearest};
-use super::tree::{Node, Table, Value};
+use super::suggest::{did_you_mean, guess, meant, nearest};
+use super::tree::{Entry, Node, Table, Value};
 use crate::diagnostic::Diagnostic;
 use crate::path;
 use crate::source::{self, Place};
@@ -141,7 +142,8 @@ impl Reader {
     /// A table whose keys are all known; registers the place of each value.
     pub(super) fn table<'t>(&mut self, node: &'t Node, path: &str, section: &Section) -> Option<&'t Table> {
         let Value::Table(table) = &node.value else {
-            let remedy = format!("write a table: {}", example_of(section));
+            let remedy = foreign::table_of(&node.value, section)
+                .unwrap_or_else(|| format!("write a table: {}", example_of(section)));
             self.wrong_type(node, path, "a table", &remedy);
             return None;
         };
@@ -155,9 +157,13 @@ impl Reader {
             let at = path::join(path, &entry.key);
             if !known.contains(&entry.key.as_str()) {
                 let reason = format!("{} has no key `{}`", section.noun, entry.key);
-                let remedy = unknown_key(&entry.key, &known);
+                let remedy = unknown_key(entry, &known, section);
                 let near = || nearest(&entry.key, &known).map(|(_, known)| known);
-                if let Some(meant) = meant(&entry.key, &known).or_else(near) {
+                let meant = match foreign::instead(&entry.key, section, &entry.node.value) {
+                    Some(_) => foreign::stands_for(&entry.key, section),
+                    None => meant(&entry.key, &known).or_else(near),
+                };
+                if let Some(meant) = meant {
                     self.misnamed.insert(path::join(path, meant));
                 }
                 self.found.push(Diagnostic::new(reason, remedy).at(&at).place(&entry.key_place));
@@ -218,6 +224,7 @@ impl Reader {
             Ok(span) => Some(span),
             Err(error) => {
                 let (reason, remedy) = bad_span(text, &error);
+                let remedy = foreign::implicit(text, path).unwrap_or(remedy);
                 self.fail(node, path, reason, remedy);
                 None
             }
@@ -258,7 +265,8 @@ impl Reader {
                 number
             }
             _ => {
-                let remedy = format!("use {range}, without quotes and decimals");
+                let remedy = foreign::instead_of_value(node, path)
+                    .unwrap_or_else(|| format!("use {range}, without quotes and decimals"));
                 self.wrong_type(node, path, "an integer", &remedy);
                 None
             }
@@ -350,15 +358,18 @@ impl Reader {
 }
 
 /// A remedy for a key that its section does not know: another section that does, or a near name.
-fn unknown_key(key: &str, known: &[&str]) -> String {
-    if key == "server" && known.contains(&"wcet") {
-        return "name the task in `tasks` of its [[server]]".to_owned();
+fn unknown_key(entry: &Entry, known: &[&str], section: &Section) -> String {
+    let key = entry.key.as_str();
+    if let Some(instead) = foreign::instead(key, section, &entry.node.value) {
+        return instead;
     }
     let homes = super::keys::homes_of(key);
     // A slip of one letter is nearer than another section.
     let is_slip = nearest(key, known).is_some_and(|(distance, _)| distance <= 1);
-    if homes.is_empty() || is_slip || meant(key, known).is_some() {
+    if is_slip || meant(key, known).is_some() {
         did_you_mean(key, known)
+    } else if homes.is_empty() {
+        guess(key, known).or_else(|| foreign::elsewhere(key)).unwrap_or_else(|| did_you_mean(key, known))
     } else {
         format!("it belongs below {}", homes.join(" or "))
     }
@@ -392,10 +403,21 @@ fn meant_span(text: &str) -> Option<String> {
         let remedy = remedy.strip_prefix("write ").map_or_else(|| format!("and {remedy}"), str::to_owned);
         Some(format!("that is a rate: write the time between two, {remedy}"))
     };
+    let same = |unit: &str| {
+        let text = format!("{number} {unit}");
+        text.parse::<Span>().ok().map(|_| format!("write `\"{text}\"`"))
+    };
     match unit.to_lowercase().as_str() {
+        "nsec" | "nsecs" | "nanosecond" | "nanoseconds" => same("ns"),
+        "usec" | "usecs" | "microsecond" | "microseconds" | "mus" => same("us"),
+        "msec" | "msecs" | "millisecond" | "milliseconds" | "millis" => same("ms"),
+        "sec" | "secs" | "second" | "seconds" => same("s"),
+        "sample" | "samples" | "frame" | "frames" => {
+            Some("divide by their rate: 64 samples at 48 kHz are `\"1.333333 ms\"`".to_owned())
+        }
         "min" | "minute" | "minutes" => seconds(60),
         "h" | "hour" | "hours" => seconds(3_600),
-        "hz" => hertz(1),
+        "hz" | "fps" => hertz(1),
         "khz" => hertz(1_000),
         "mhz" => hertz(1_000_000),
         _ => None,

@@ -110,15 +110,19 @@ const HINTS: [(&[&str], &str, &str); 8] = [
 const RATE_WORDS: &[&str] = &["rm", "rms", "rmpo", "rate_monotonic"];
 const DEADLINE_WORDS: &[&str] = &["dm", "dms", "dmpo", "deadline_monotonic"];
 
-fn plain(word: &str) -> String {
+/// A word as synonyms are compared.
+pub(super) fn plain(word: &str) -> String {
     word.to_lowercase().replace(['-', ' '], "_")
 }
 
 /// The known word that means the same as a word of another tool.
 pub(super) fn meant<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let plain = plain(word);
-    let (_, words) = SYNONYMS.iter().find(|(synonym, _)| *synonym == plain)?;
-    words.iter().find_map(|word| known.iter().find(|known| *known == word)).copied()
+    meanings(&plain(word)).iter().find_map(|word| known.iter().find(|known| *known == word)).copied()
+}
+
+/// The keys and words of system files that mean the same as a plain word of another tool.
+pub(super) fn meanings(plain: &str) -> &'static [&'static str] {
+    SYNONYMS.iter().find(|(synonym, _)| *synonym == plain).map_or(&[], |(_, words)| words)
 }
 
 /// The known word that is nearest, where it is near enough to be a slip.
@@ -138,7 +142,7 @@ pub(crate) fn is_slip_of(word: &str, other: &str) -> bool {
 pub fn did_you_mean(word: &str, known: &[&str]) -> String {
     guess(word, known).unwrap_or_else(|| {
         if known.is_empty() {
-            return "there is none here".to_owned();
+            return "the file has none: add it, or correct the name".to_owned();
         }
         let all: Vec<String> = known.iter().take(30).map(|word| format!("`{word}`")).collect();
         format!("known here: {}", all.join(", "))
@@ -196,7 +200,7 @@ mod tests {
         assert_eq!(did_you_mean("perod", &["period", "deadline"]), "did you mean `period`?");
         assert_eq!(did_you_mean("Policy", &["policy"]), "did you mean `policy`?");
         assert_eq!(did_you_mean("zzz", &["period", "cpu"]), "known here: `period`, `cpu`");
-        assert_eq!(did_you_mean("x", &[]), "there is none here");
+        assert_eq!(did_you_mean("x", &[]), "the file has none: add it, or correct the name");
     }
 
     #[test]

@@ -146,6 +146,11 @@ fn remedy(message: &str, content: &str, range: &Range<usize>) -> &'static str {
         "add the closing bracket or quote"
     } else if message.contains("missing comma") {
         "put commas between the items"
+    } else if ["invalid basic string", "invalid literal string", "invalid multi-line"]
+        .iter()
+        .any(|start| message.starts_with(start))
+    {
+        "close the text with the quote that it begins with"
     } else if rest.trim().is_empty() {
         "something is missing before the end of the file"
     } else {
