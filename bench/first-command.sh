@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How long README's first command takes from an empty target, its crates fetched before: the release build and the loop behind it.
+# How long README's first command takes from an empty target, its crates fetched before: the quick build and the loop behind it.
 # ./first-command.sh [CARGO OPTIONS]    as -j2; what it builds is removed again
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,10 +11,10 @@ cd "$target"
 finished() { [ "$1" -eq 0 ] || [ "$1" -eq 1 ] || [ "$1" -eq 3 ] || [ "$1" -eq 4 ]; }
 manifest=$OLDPWD/Cargo.toml
 begin=$(date +%s)
-CARGO_TARGET_DIR=$target/build cargo build --release --quiet --manifest-path "$manifest" -p horolog "$@"
+CARGO_TARGET_DIR=$target/build cargo build --profile quick --quiet --manifest-path "$manifest" -p horolog "$@"
 built=$(date +%s)
 status=0
-CARGO_TARGET_DIR=$target/build cargo run --release --quiet --manifest-path "$manifest" "$@" -- \
+CARGO_TARGET_DIR=$target/build cargo run --profile quick --quiet --manifest-path "$manifest" "$@" -- \
     loop "$(dirname "$manifest")/examples/quick-start/system.toml" > "$target/out" 2>&1 || status=$?
 end=$(date +%s)
 finished "$status" || { cat "$target/out"; exit "$status"; }

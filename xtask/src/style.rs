@@ -71,12 +71,35 @@ fn not_plain(root: &Path) -> Vec<String> {
     let files = tracked(root, &["*.rs", "*.md", "*.h", "*.py", "*.ts", "*.txt", "*.toml", ":!CHANGELOG.md"]);
     for path in files {
         let Ok(text) = std::fs::read_to_string(root.join(&path)) else { continue };
+        let is_document = path.ends_with(".md");
+        let negations = text.lines().enumerate().filter(|(_, line)| is_document && has_bare_negation(line));
+        findings.extend(negations.map(|(at, _)| {
+            let words = concat!("is", " no NOUN");
+            format!("style: {path}:{} says `{words}`: write `is not a NOUN`", at + 1)
+        }));
         for (phrase, instead) in phrases_in(&text) {
             let at = text.lines().position(|line| line.contains(phrase)).unwrap_or(0);
             findings.push(format!("style: {path}:{} says `{phrase}`: write `{instead}`", at + 1));
         }
     }
     findings
+}
+
+/// Whether a line denies what something is by `no` before a noun. What there is none of, and comparisons, are said so.
+fn has_bare_negation(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    words.windows(4).any(|four| match four {
+        [before, "is" | "are", "no", noun] => {
+            let is_free = matches!(
+                before.to_lowercase().trim_matches(|c: char| !c.is_alphanumeric()),
+                "there" | "which"
+            );
+            let noun = noun.trim_matches(|c: char| !c.is_alphanumeric());
+            let is_comparison = noun.ends_with("er") || matches!(noun, "more" | "less" | "worse" | "one");
+            !is_free && !is_comparison && before.ends_with(|c: char| c.is_alphanumeric() || c == '`')
+        }
+        _ => false,
+    })
 }
 
 /// The phrases of a text that are not plain English, each once, with what to write.
@@ -95,6 +118,22 @@ mod tests {
         let found: Vec<&str> = super::phrases_in(said).map(|(phrase, _)| phrase).collect();
         assert_eq!(found, [concat!("is", " no duration"), concat!("laid", " to")]);
         assert_eq!(super::phrases_in("`12` is not a duration").count(), 0);
+    }
+
+    #[test]
+    fn a_noun_that_is_denied_by_no_is_found() {
+        for wrong in ["what was seen is no bound.", "**So** these are no tasks", "`x` is no port"] {
+            assert!(super::has_bare_negation(wrong), "{wrong}");
+        }
+        for right in [
+            "it is not a bound",
+            "there is no bound",
+            "is no longer",
+            "it is no more than 3",
+            "of which is no record",
+        ] {
+            assert!(!super::has_bare_negation(right), "{right}");
+        }
     }
 
     #[test]

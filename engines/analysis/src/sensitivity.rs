@@ -147,6 +147,8 @@ pub struct Scaled {
     pub whose: &'static str,
     /// Whether deadlines of soft tasks are among them.
     pub has_soft: bool,
+    /// Whose wcets stay as they are: ` but those of served tasks`, or nothing.
+    pub but: &'static str,
 }
 
 impl Scaled {
@@ -155,13 +157,18 @@ impl Scaled {
     pub fn of(system: &System, cpu: CpuId) -> Scaled {
         let tasks = || system.tasks_on(cpu);
         let is_served = |id: TaskId| system.server_of(id).is_some();
+        let (whose, but) = match tasks().any(|(id, _)| is_served(id)) {
+            true => ("hard deadline", " but those of served tasks"),
+            false => ("deadline", ""),
+        };
         Scaled {
             what: if tasks().any(|(_, task)| !task.sections.is_empty()) {
                 "wcet and section"
             } else {
                 "wcet"
             },
-            whose: if tasks().any(|(id, _)| is_served(id)) { "hard deadline" } else { "deadline" },
+            whose,
+            but,
             has_soft: tasks().any(|(id, _)| system.is_soft(id) && !is_served(id)),
         }
     }

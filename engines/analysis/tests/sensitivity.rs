@@ -1,6 +1,7 @@
 //! Scaling factor, slack and remedies: each is what the tests themselves say at the edge and one step beyond.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
+use horolog_analysis::sensitivity::Scaled;
 use horolog_analysis::{Analysis, Options, Remedy, Schedulable, Verdict, analyze};
 use horolog_model::{Arrival, Draft, Policy, Preemption, PriorityAssignment, SegmentGraph, System, Task};
 use horolog_testkit::{DrawnTask, PreemptionRecipe, Random, TaskSetRecipe, system_of};
@@ -404,4 +405,33 @@ fn a_help_makes_every_hard_deadline_of_the_processor_hold() {
     // What is only a wish is no hard deadline.
     let soft = text.replace("\"10 ms\"\n", "\"10 ms\"\nconstraint = \"soft\"\n");
     assert!(of(&soft).1[0].ends_with("for imu"), "{:?}", of(&soft).1);
+}
+
+/// What is scaled and whose deadlines are kept, with each part there and not there.
+#[test]
+fn what_the_scaling_factor_is_about_is_said() {
+    let of = |sections: bool, served: bool, soft: bool| {
+        let mut text = "[system]\nname = \"s\"\n[platform]\ncpus = 1\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 9\n".to_owned();
+        if sections {
+            text += "section = [{ resource = \"map\", from = \"0 ms\", length = \"1 ms\" }]\n[[resource]]\nname = \"map\"\n";
+        }
+        if served {
+            text += "[[task]]\nname = \"served\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\ndeadline = \"10 ms\"\nconstraint = \"soft\"\n\
+                [[server]]\nname = \"events\"\nkind = \"deferrable\"\ntasks = [\"served\"]\nbudget = \"1 ms\"\nperiod = \"5 ms\"\npriority = 5\n";
+        }
+        if soft {
+            text += "[[task]]\nname = \"soft\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 1\nconstraint = \"soft\"\n";
+        }
+        let (system, _) =
+            horolog_model::file::read(&text, "s.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        let found = Scaled::of(&system, horolog_model::CpuId(0));
+        assert_eq!(found.but.is_empty(), !served);
+        (found.what, found.whose, found.has_soft)
+    };
+    for soft in [false, true] {
+        assert_eq!(of(false, false, soft), ("wcet", "deadline", soft));
+        assert_eq!(of(true, false, soft), ("wcet and section", "deadline", soft));
+        assert_eq!(of(false, true, soft), ("wcet", "hard deadline", soft));
+        assert_eq!(of(true, true, soft), ("wcet and section", "hard deadline", soft));
+    }
 }

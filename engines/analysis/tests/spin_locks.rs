@@ -1,7 +1,7 @@
 //! Spin locks across processors: by hand who waits for how long, and what stays unknown with which reason.
 
-use horolog_analysis::{Analysis, Options, TermKind, Verdict, analyze, explain};
-use horolog_model::{System, file};
+use horolog_analysis::{Analysis, Options, TermKind, Verdict, analyze, cpu_model, explain};
+use horolog_model::{CpuId, System, file};
 use horolog_time::Span;
 
 fn read(text: &str) -> System {
@@ -176,6 +176,9 @@ fn what_moves_of_helped_sections_cost_is_not_known() {
         "not with `protocol = \\\"mrsp\\\"` beside the cost of context switches",
     );
     unknown("timer_interrupt = \"1 ns\"\n", "beside the cost of timer interrupts");
+    let system = three("mrsp", "", "context_switch = \"1 ns\"\n");
+    let refused = cpu_model::CpuModel::new(&system, CpuId(0)).expect_err("no test").to_string();
+    assert!(refused.contains("simulate the file and verify the trace"), "{refused}");
     // Of one processor alone nothing moves.
     let mut text = "[system]\nname = \"s\"\n[platform]\ncpus = 1\ncontext_switch = \"1 ns\"\n[[resource]]\nname = \"map\"\nprotocol = \"mrsp\"\n".to_owned();
     text += &task("a", 0, 5, (50, 2), &[("map", 0, 1)]);
@@ -202,4 +205,29 @@ fn what_may_go_away_is_no_overload() {
     // What stays at home is too much.
     let more = text(1).replacen("wcet = \"6 ms\"", "wcet = \"7 ms\"", 1);
     assert_eq!(analyze(&read(&more), &Options::default()).unwrap().tasks[1].verdict, Verdict::Misses);
+}
+
+/// Whoever is preempted while it waits asks anew, once for each job above it, and each time waits as for its first request.
+#[test]
+fn each_job_above_one_that_waits_makes_it_ask_anew() {
+    let mut text =
+        "[system]\nname = \"s\"\n[platform]\ncpus = 2\n[[resource]]\nname = \"map\"\nprotocol = \"preemptable-fifo\"\n"
+            .to_owned();
+    text += &task("current", 0, 9, (50, 6), &[]);
+    text += &task("path", 0, 5, (200, 30), &[("map", 8, 4)]);
+    text += &task("last", 0, 3, (400, 1), &[]);
+    text += &task("planner", 1, 5, (200, 60), &[("map", 10, 15)]);
+    let system = read(&text);
+    let analysis = analyze(&system, &Options::default()).unwrap();
+    // current: a section of path, 4. path: 30 of its own, 15 of waiting, and two jobs of current, each with 6 and 15 more; of last two in 88: 6 + 15 each, and 45 of path.
+    let responses: Vec<u64> = found(&analysis).iter().map(|(_, response)| response / MS).collect();
+    assert_eq!(responses[..2], [6 + 4, 87]);
+    assert_eq!(responses[2], 1 + (30 + 15) + 2 * (6 + 15));
+    assert!(analysis.tasks.iter().all(|task| !task.exact), "a bound beside spin locks is no response time");
+    for (id, task) in analysis.tasks.iter().enumerate() {
+        let id = system.find_task(["current", "path", "last", "planner"][id]).expect("it is there");
+        let explained = explain(&system, id, &Options::default()).unwrap();
+        let sum: u64 = explained.terms.iter().map(|term| term.time.as_ns()).sum();
+        assert_eq!(Some(sum), task.response.map(Span::as_ns), "{explained}");
+    }
 }

@@ -88,3 +88,12 @@ fn what_rests_on_a_task_without_a_bound_says_so() {
     // The map goes to the most important job first, however often it comes.
     assert!(note(1).contains("rests on the response time of `control`"), "{}", note(1));
 }
+
+/// Nobody is said to have an exact response time on a processor with users of a lock of several processors.
+#[test]
+fn beside_suspended_waits_there_are_bounds_alone() {
+    let below = "[[task]]\nname = \"below\"\ncpu = 0\nperiod = \"50 ms\"\nwcet = \"1 ms\"\npriority = 1\n";
+    let analysis = analyze(&read(&format!("{SHARED}{below}")), &Options::default()).expect("it is known");
+    let exact: Vec<bool> = analysis.tasks.iter().map(|task| task.exact).collect();
+    assert_eq!(exact, [false, false, true, false]);
+}

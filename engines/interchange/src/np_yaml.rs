@@ -119,7 +119,7 @@ fn one(
         if fields[column].is_some() {
             reading.refuse(at, format!("`{name}` is there twice"), "take one of them out");
         } else if !is_scalar {
-            reading.refuse(place.clone(), format!("`{name}` is no plain number"), "write a number");
+            reading.refuse(place.clone(), format!("`{name}` is not a plain number"), "write a number");
         } else if is_octal {
             let reason = format!("`{text}` is an octal number in YAML 1.1 and a decimal one in 1.2");
             reading.refuse(place.clone(), reason, "write it without zeros before it");
@@ -140,7 +140,7 @@ fn one(
 fn name_of<'e>(key: &'e Event<'_>) -> &'e str {
     match key {
         Event::Scalar(name, ..) => name,
-        _ => "a key that is no text",
+        _ => "a key that is not text",
     }
 }
 

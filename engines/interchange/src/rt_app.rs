@@ -57,7 +57,7 @@ pub(crate) fn read(reading: &mut Reading<'_>, text: &str) {
         }
     };
     let Some(Value::Object(root)) = parsed.value else {
-        reading.refuse(0..0, "it is no workload of rt-app", "it is an object with `tasks`");
+        reading.refuse(0..0, "it is not a workload of rt-app", "it is an object with `tasks`");
         return;
     };
     no_key_twice(reading, &root);

@@ -80,7 +80,7 @@ pub fn allocate(problem: &Problem, request: &Request) -> Result<Outcome, Unsuita
     if problem.is_divisible() || algorithm == Some(Algorithm::Marginal) {
         let (reason, remedy) = if problem.is_divisible() {
             (
-                "this problem is divisible: its answer is no choice of set-points",
+                "this problem is divisible: its answer is not a choice of set-points",
                 "use `marginal`, and not `--from`",
             )
         } else {

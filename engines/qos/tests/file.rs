@@ -110,7 +110,7 @@ fn what_is_wrong_is_told_at_its_place() {
             "format = \"small\"",
             "format = \"smal\"",
             23,
-            "this is no value of `format`",
+            "this is not a value of `format`",
             "did you mean `small`?",
         ),
         (

@@ -67,7 +67,7 @@ impl fmt::Display for ParseAmountError {
             ParseAmountError::Form(text) => {
                 write!(
                     f,
-                    "`{text}` is no amount: write \"2 ms / 10 ms\", or \"2 ms / 10 ms by 5 ms\" with a deadline"
+                    "`{text}` is not an amount: write \"2 ms / 10 ms\", or \"2 ms / 10 ms by 5 ms\" with a deadline"
                 )
             }
             ParseAmountError::Duration(text, error) => write!(f, "`{text}`: {error}"),

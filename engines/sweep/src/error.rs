@@ -24,7 +24,7 @@ pub enum SweepError {
     #[error("{} is not empty and no sweep\n  = help: give another folder with `--out`", .0.display())]
     Foreign(PathBuf),
     /// A link or a file in the place of a folder of the sweep.
-    #[error("{} is no folder itself (a link, or a file)\n  = help: remove it, or give another folder with `--out`", .0.display())]
+    #[error("{} is not a folder itself (a link, or a file)\n  = help: remove it, or give another folder with `--out`", .0.display())]
     NoFolder(PathBuf),
     /// A folder with rows that the file does not ask for.
     #[error(
@@ -75,7 +75,9 @@ impl SweepError {
 
 fn remedy(doing: &str, kind: ErrorKind) -> &'static str {
     match (doing, kind) {
-        (_, ErrorKind::NotADirectory) => "it is no folder, or below a file: give another folder with `--out`",
+        (_, ErrorKind::NotADirectory) => {
+            "it is not a folder, or below a file: give another folder with `--out`"
+        }
         (_, ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
             "make room on the disk, and give the same command again: it goes on behind the blocks that are there"
         }

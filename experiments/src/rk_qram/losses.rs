@@ -131,7 +131,7 @@ pub(super) fn with_more_resources(
         "scalable and robust (no figure)",
         format!("at most {most:.2} %"),
         most < 5.0,
-        "agrees below 5 %, the figure of fact 14; the bound is no optimum, so the loss is less",
+        "agrees below 5 %, the figure of fact 14; the bound is not an optimum, so the loss is less",
     ));
     Ok(())
 }

@@ -94,7 +94,7 @@ impl Verdict {
             Verdict::SaysNo => ExitCode::from(1),
             Verdict::Refused(status) => ExitCode::from(status),
             Verdict::Line(line, status) => {
-                let _ = writeln!(std::io::stderr(), "{}", colour::paint_first(&line, colour::on_stderr()));
+                say_line("", &line, status);
                 ExitCode::from(status)
             }
             Verdict::Closed(closing) => {
@@ -116,9 +116,23 @@ fn named(names: &[&str]) -> String {
 
 /// Prints a closing line, of one of several files behind its name.
 pub(crate) fn say_closing(file: Option<&str>, closing: &Closing) {
-    let line = colour::paint_first(&closing.to_string(), colour::on_stderr());
     let head = file.map_or_else(String::new, |file| format!("{file}: "));
-    let _ = writeln!(std::io::stderr(), "{head}{line}");
+    say_line(&head, &closing.to_string(), closing.exit);
+}
+
+/// Prints a closing line behind `head`; for programs one that does not hold is an error as others are.
+fn say_line(head: &str, line: &str, status: u8) {
+    let kind = match status {
+        0 => None,
+        1 => Some("no"),
+        3 => Some("not-allowed"),
+        4 => Some("undecided"),
+        _ => Some("bad-input"),
+    };
+    if let Some(kind) = kind.filter(|_| IN_JSON.load(Ordering::Relaxed)) {
+        return Failure::of_words(format_args!("{head}{line}"), kind, status).say();
+    }
+    let _ = writeln!(std::io::stderr(), "{head}{}", colour::paint_first(line, colour::on_stderr()));
 }
 
 /// Why a verb could not be carried out.

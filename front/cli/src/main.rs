@@ -64,7 +64,7 @@ fn main() -> ExitCode {
         (None, true) => commands::generate::include_dir(),
         (Some(_), true) => Err(Failure::bad_input("error: --include-dir is given alone, without a verb")),
         (None, false) => {
-            Err(Failure::bad_input("error: say a verb, as `horolog loop FILE`; `horolog help` lists them"))
+            Err(Failure::usage("error: say a verb, as `horolog loop FILE`; `horolog help` lists them"))
         }
     };
     put_back();

@@ -1,8 +1,13 @@
 //! No output is written over an input: before anything is made, every file that the command line has written is compared with all else that
 //! it names. What a file names in turn is not looked at.
 
+use crate::arguments::Arguments;
 use crate::failure::Failure;
+use clap::CommandFactory;
 use horolog_closed_loop::keep_input;
+use horolog_time::Span;
+use std::any::TypeId;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +25,19 @@ const OPTIONS: [&str; 8] = [
 ];
 /// Options with which a recording has files with numbers behind their names.
 const NUMBERED: [&str; 2] = ["--rotate", "--flight-recorder"];
+
+/// What values are that name no file, besides the words of a list.
+const NUMBERS: [fn() -> TypeId; 7] = [
+    TypeId::of::<u16>,
+    TypeId::of::<u32>,
+    TypeId::of::<u64>,
+    TypeId::of::<usize>,
+    TypeId::of::<i64>,
+    TypeId::of::<f64>,
+    TypeId::of::<Span>,
+];
+/// So many links behind each other the kernel follows.
+const MOST_LINKS: usize = 40;
 
 /// A file that is written, and the place of the word that says so.
 struct Output<'a> {
@@ -41,10 +59,15 @@ pub(crate) fn keep_inputs(words: &[OsString]) -> Result<(), Failure> {
     outputs.iter().try_for_each(|output| keep(output, &outputs, words))
 }
 
-/// Whether no output with this path is a file that the command line names for something else.
+/// Whether no output with this path is a file that the command line names for something else, another output included.
 pub(crate) fn loses_nothing(path: &Path, words: &[OsString]) -> bool {
     let outputs = outputs(words);
-    outputs.iter().filter(|output| output.path == path).all(|output| keep(output, &outputs, words).is_ok())
+    let is_one = outputs.iter().filter(|output| is_same(output.path, path)).count() <= 1;
+    is_one
+        && outputs
+            .iter()
+            .filter(|output| output.path == path)
+            .all(|output| keep(output, &outputs, words).is_ok())
 }
 
 fn keep(output: &Output<'_>, outputs: &[Output<'_>], words: &[OsString]) -> Result<(), Failure> {
@@ -53,7 +76,9 @@ fn keep(output: &Output<'_>, outputs: &[Output<'_>], words: &[OsString]) -> Resu
     let keep =
         |named: &Path| written().try_for_each(|written| keep_input(named, written)).map_err(Failure::from);
     keep(Path::new("/dev/stdin"))?;
-    let is_other = |place: usize| outputs.iter().all(|output| output.place != place);
+    let no_files = no_files(words);
+    let is_other =
+        |place: usize| outputs.iter().all(|output| output.place != place) && !no_files.contains(&place);
     for (_, word) in words.iter().enumerate().filter(|(place, _)| is_other(*place)) {
         // A file stands also behind an option, and behind the name of a pair.
         let word = word.as_bytes();
@@ -65,12 +90,55 @@ fn keep(output: &Output<'_>, outputs: &[Output<'_>], words: &[OsString]) -> Resu
     Ok(())
 }
 
+/// The places of words that cannot name a file: verbs, values of options that are numbers, times or words of a list, and a program that is
+/// looked for in `PATH`.
+fn no_files(words: &[OsString]) -> BTreeSet<usize> {
+    let is_program = |place: usize| words.get(place).is_some_and(|word| !word.as_bytes().contains(&b'/'));
+    let end = words.iter().position(|word| *word == "--").unwrap_or(words.len());
+    let mut found: BTreeSet<usize> = [0, end + 1].into_iter().filter(|&place| is_program(place)).collect();
+    found.insert(end);
+    let whole = Arguments::command();
+    let (mut command, mut place) = (&whole, 1);
+    while let Some(word) = words[..end].get(place).and_then(|word| word.to_str()) {
+        let option = word.strip_prefix("--").and_then(|name| {
+            let is_it = |argument: &&clap::Arg| argument.get_long() == Some(name);
+            command.get_arguments().chain(whole.get_arguments()).find(is_it)
+        });
+        if let Some(option) = option.filter(|option| option.get_action().takes_values()) {
+            place += 1;
+            let parser = option.get_value_parser();
+            let is_number = NUMBERS.iter().any(|number| parser.type_id() == number());
+            if is_number || parser.possible_values().is_some() {
+                found.insert(place);
+            }
+        } else if let Some(verb) = command.find_subcommand(word) {
+            found.insert(place);
+            command = verb;
+        }
+        place += 1;
+    }
+    found
+}
+
 /// Whether two paths are one file, there or not; a device may be written twice.
 fn is_same(one: &Path, other: &Path) -> bool {
-    let place = |path: &Path| Some((folder(path)?, path.file_name()?.to_owned()));
+    let place = |path: &Path| {
+        let path = behind_links(path);
+        Some((folder(&path)?, path.file_name()?.to_owned()))
+    };
     let is_file = |path: &Path| path.metadata().is_ok_and(|there| there.is_file());
     keep_input(one, other).is_err()
         || place(one).is_some_and(|it| Some(it) == place(other)) && (is_file(one) || !one.exists())
+}
+
+/// Where a link leads, also to what is not there.
+fn behind_links(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = path.read_link() else { break };
+        path = path.parent().map_or(next.clone(), |folder| folder.join(&next));
+    }
+    path
 }
 
 fn folder(path: &Path) -> Option<PathBuf> {
@@ -162,6 +230,16 @@ mod tests {
     }
 
     #[test]
+    fn verbs_and_values_that_are_no_paths_are_no_files() {
+        let found = |text: &str| no_files(&words(text)).into_iter().collect::<Vec<_>>();
+        assert_eq!(found("horolog simulate s --seed 7 --trace 7 --for 1s"), [0, 1, 4, 8, 9]);
+        assert_eq!(found("horolog trace record -o trace -- true true"), [0, 1, 2, 5, 6]);
+        assert_eq!(found("/bin/horolog trace record -o x -- ./true"), [1, 2, 5]);
+        assert_eq!(found("horolog analyze simulate --machine m --set a=b"), [0, 1, 7]);
+        assert_eq!(found("horolog --errors json check check"), [0, 2, 3, 5]);
+    }
+
+    #[test]
     fn a_word_that_names_an_output_once_more_is_refused() {
         let place = tempfile::tempdir().expect("a folder");
         let file = place.path().join("f");
@@ -202,6 +280,15 @@ mod tests {
         ] {
             assert!(!is_kept(twice), "{twice}");
         }
+        let link = place.path().join("link-to-nothing");
+        std::os::unix::fs::symlink("nothing", &link).expect("linked");
+        let (link, nothing) = (link.display(), place.path().join("nothing"));
+        let dangling = format!("horolog simulate s --trace {link} --format junit={}", nothing.display());
+        assert!(!is_kept(&dangling));
+        // What tells the refusal must not write there either.
+        assert!(!loses_nothing(&nothing, &words(&dangling)));
+        let one = format!("horolog simulate s --format junit={}", nothing.display());
+        assert!(loses_nothing(&nothing, &words(&one)));
         assert!(is_kept("horolog simulate s --trace /dev/null --format json=/dev/null"));
         for legal in ["horolog analyze s --certificate FILE", "horolog check s --format json=FILE"] {
             assert!(is_kept(legal), "{legal}");

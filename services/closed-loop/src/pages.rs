@@ -199,7 +199,7 @@ pub(crate) fn facts(proof: &Proof) -> Vec<page::Fact> {
 
 /// How far every wcet of a processor is from the edge of what can be proved, in the words of `analyze`.
 fn scaling(cpu: u32, ppb: u64, told: &Scaled) -> page::Fact {
-    let Scaled { what, whose, has_soft } = told;
+    let Scaled { what, whose, has_soft, but } = told;
     let (name, note) = match ppb {
         0..1_000_000_000 => {
             let goal = if *has_soft { "To keep soft deadlines, too" } else { "To pass" };
@@ -211,7 +211,7 @@ fn scaling(cpu: u32, ppb: u64, told: &Scaled) -> page::Fact {
             (name, format!("a {whose} is only just kept"))
         }
         _ => {
-            let name = format!("Every {what} of cpu {cpu} may grow to");
+            let name = format!("Every {what} of cpu {cpu}{but} may grow to");
             (name, format!("all of them at once, and every {whose} is still kept"))
         }
     };
@@ -322,7 +322,7 @@ mod tests {
     fn a_factor_below_one_reads_as_bad_news_and_is_rounded_down() {
         let told = |ppb| {
             let page::Fact { name, value, .. } =
-                scaling(2, ppb, &Scaled { what: "wcet", whose: "deadline", has_soft: false });
+                scaling(2, ppb, &Scaled { what: "wcet", whose: "deadline", has_soft: false, but: "" });
             format!("{name} {value}")
         };
         assert_eq!(told(666_999_999), "To pass, every wcet of cpu 2 must shrink to 66.6 %");

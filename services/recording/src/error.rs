@@ -2,6 +2,7 @@
 
 use horolog_sys::UNWRITABLE;
 use std::fmt;
+use std::path::Path;
 
 /// Why a recording could not be made; opaque, with predicates.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,6 +15,7 @@ pub struct RecordingError {
 enum Kind {
     BadInput,
     NotPermitted,
+    Stopped,
 }
 
 impl RecordingError {
@@ -25,10 +27,30 @@ impl RecordingError {
         RecordingError { kind: Kind::NotPermitted, message: message.to_string() }
     }
 
+    /// A file that cannot be made or opened.
+    pub(crate) fn unwritable(path: &Path, error: &std::io::Error) -> RecordingError {
+        RecordingError::bad_input(format_args!(
+            "creating {}: {error}\n  = help: {UNWRITABLE}",
+            path.display()
+        ))
+    }
+
+    /// A signal came before anything was started: nothing is, and no file is written.
+    pub(crate) fn stopped() -> RecordingError {
+        let message = "stopped by a signal before it was done".to_owned();
+        RecordingError { kind: Kind::Stopped, message }
+    }
+
     /// Bad input: exit status 2.
     #[must_use]
     pub fn is_bad_input(&self) -> bool {
         self.kind == Kind::BadInput
+    }
+
+    /// A signal came before anything was started, and no file was written: exit status 4.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.kind == Kind::Stopped
     }
 
     /// This machine, or the program that is to be traced, does not allow it: exit status 3; the message has the remedy.

@@ -2,7 +2,8 @@
 
 use crate::output::Output;
 use crate::recorder::{
-    Ending, Pace, Progress, RecordOptions, Recording, buffers, command_end, header, numbered,
+    Ending, LAST_NS, LAST_PASS_MS, Pace, Progress, RecordOptions, Recording, buffers, command_end, header,
+    numbered,
 };
 use crate::sessions::{Emitted, Sessions, Tap};
 use crate::{RecordingError, target};
@@ -37,6 +38,9 @@ pub(crate) fn fly(
     mut notes: Vec<String>,
     tell: &mut dyn FnMut(&Progress),
 ) -> Result<Recording, RecordingError> {
+    if options.stop.load(Ordering::Relaxed) {
+        return Err(RecordingError::stopped());
+    }
     let mut started = target::start(&options.target, &options.tracing, &mut sessions)?;
     notes.append(&mut started.notes);
     let mut ending = Ending::new(options, origin_ns);
@@ -58,6 +62,13 @@ pub(crate) fn fly(
             break;
         }
         sessions.wait(LOOK_EVERY_MS, started.life());
+    }
+    // What ended with the command may take a moment to be seen.
+    let until = monotonic_ns() + LAST_NS;
+    while sessions.live() > 0 && monotonic_ns() < until {
+        sessions.look_again();
+        sessions.pass(&mut Ignored);
+        sessions.wait(LAST_PASS_MS, None);
     }
     let memory_note = sessions.memory_note();
     let is_limited = memory_note.is_some();

@@ -11,6 +11,7 @@ mod flight;
 mod kernel;
 mod ordering;
 mod output;
+mod place;
 mod recorder;
 mod rotation;
 mod sessions;

@@ -1,6 +1,7 @@
 //! The trace that is being written: records of all sources in the order of time.
 
 use crate::ordering::Waiting;
+use crate::place::Place;
 use crate::sessions::{Emitted, Tap};
 use horolog_probe::session::liveness::program_stack;
 use horolog_probe::session::reader::EventInfo;
@@ -324,6 +325,13 @@ impl<W: Write> Output<W> {
             extra: cause as u64,
         };
         self.wait(record, &[]);
+    }
+}
+
+impl Output<Place> {
+    /// The recording has begun: its file takes the place of what was there.
+    pub(crate) fn begin(&mut self) -> std::io::Result<()> {
+        self.writer.output_mut().begin()
     }
 }
 

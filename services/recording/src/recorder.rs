@@ -3,6 +3,7 @@
 use crate::RecordingError;
 use crate::kernel::Kernel;
 use crate::output::Output;
+use crate::place::Place;
 use crate::rotation::{self, Files, Rotate};
 use crate::sessions::{Emitted, Sessions, Tap};
 use crate::target::{self, Started, Target, Tracing, promises_strictly};
@@ -18,7 +19,6 @@ use horolog_trace::LossCause;
 use horolog_trace::file::Header;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,8 +27,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// How long the recorder sleeps between two passes.
 const PASS_MS: i32 = 4;
 /// The same at the end, while something is still to come; and for how long at most.
-const LAST_PASS_MS: i32 = 1;
-const LAST_NS: u64 = 120_000_000;
+pub(crate) const LAST_PASS_MS: i32 = 1;
+pub(crate) const LAST_NS: u64 = 120_000_000;
 /// How long a record waits to be put in order: several passes, and longer than the kernel's record takes to arrive.
 const WINDOW_NS: u64 = 60_000_000;
 const WINDOW_WITH_KERNEL_NS: u64 = 200_000_000;
@@ -172,17 +172,14 @@ pub fn record(options: &RecordOptions, tell: &mut dyn FnMut(&Progress)) -> Resul
     // What was asked for and cannot be had is told before anything is started.
     let kernel = options.kernel.then(|| Kernel::start(origin_ns, options.kernel_buffer)).transpose()?;
     let header = header(options, origin_ns, kernel.as_ref(), sessions.clock_error_ns(), &notes);
-    let (mut files, writer) = Files::begin(options, header, origin_ns)?;
+    let (files, writer) = Files::begin(options, header, origin_ns)?;
     let window_ns = if kernel.is_some() { WINDOW_WITH_KERNEL_NS } else { WINDOW_NS };
-    let output = Output::new(writer, origin_ns, window_ns);
-    let started = match target::start(&options.target, &options.tracing, &mut sessions) {
-        Ok(started) => started,
-        Err(error) => {
-            files.give_up();
-            return Err(error);
-        }
-    };
-    let broken = files.begun().err();
+    let mut output = Output::new(writer, origin_ns, window_ns);
+    if options.stop.load(Ordering::Relaxed) {
+        return Err(RecordingError::stopped());
+    }
+    let started = target::start(&options.target, &options.tracing, &mut sessions)?;
+    let broken = output.begin().err().map(|error| format!("writing {}: {error}", options.out.display()));
     let last_thread = (0, 0);
     let mut run = Run {
         options,
@@ -236,7 +233,7 @@ struct Run<'a> {
     options: &'a RecordOptions,
     sessions: Sessions,
     kernel: Option<Kernel>,
-    output: Output<File>,
+    output: Output<Place>,
     files: Files,
     started: Started,
     origin_ns: u64,
@@ -519,7 +516,7 @@ pub(crate) fn command_end(started: &Started) -> Option<CommandEnd> {
 
 /// Hands on to the output, and tells the kernel's half who is traced.
 struct Watch<'a> {
-    output: &'a mut Output<File>,
+    output: &'a mut Output<Place>,
     kernel: &'a mut Option<Kernel>,
     /// Process and thread of the last event.
     last_thread: &'a mut (u32, u32),
@@ -550,7 +547,7 @@ impl Tap for Watch<'_> {
 
 /// Counts what can no longer be written.
 struct Drain<'a> {
-    output: &'a mut Output<File>,
+    output: &'a mut Output<Place>,
 }
 
 impl Tap for Drain<'_> {

@@ -2,12 +2,12 @@
 
 use crate::RecordingError;
 use crate::output::{Output, Size};
+use crate::place::Place;
 use crate::recorder::{RecordOptions, numbered};
 use horolog_time::Span;
 use horolog_trace::file::{Header, Writer};
 use std::collections::VecDeque;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// When the next file begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,8 +92,6 @@ pub(crate) struct Files {
     head: u64,
     /// The most bytes of names that a file had.
     names: u64,
-    /// Where the first file is until the recording has begun, if there was one of its name.
-    beside: Option<Beside>,
     /// Where the head leaves no room for another file within the limit: the least limit that does; else 0.
     wanted: u64,
     /// Files that are there, the oldest first, with their sizes; the last one is being written.
@@ -102,53 +100,17 @@ pub(crate) struct Files {
     removed: u64,
 }
 
-/// A file beside the one that is there, until the recording has begun: whatever ends the recorder before, what was there stays.
-#[derive(Debug)]
-struct Beside {
-    written: PathBuf,
-    place: PathBuf,
-}
-
-impl Beside {
-    /// `None` where there is no file, or one that may not be written.
-    fn of(path: &Path) -> Option<Beside> {
-        let place = path.canonicalize().ok().filter(|place| place.is_file())?;
-        File::options().write(true).open(&place).ok()?;
-        let mut name = std::ffi::OsString::from(".");
-        name.push(place.file_name()?);
-        name.push(format!(".new-{}", std::process::id()));
-        Some(Beside { written: place.with_file_name(name), place })
-    }
-
-    /// Takes the place of what was there, with its permissions.
-    fn take_place(self) -> Result<(), String> {
-        let permissions = self.place.metadata().map(|there| there.permissions());
-        permissions
-            .and_then(|permissions| std::fs::set_permissions(&self.written, permissions))
-            .and_then(|()| std::fs::rename(&self.written, &self.place))
-            .map_err(|error| format!("replacing {}: {error}", self.place.display()))
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        // One that has taken its place is no longer there.
-        let _ = std::fs::remove_file(&self.written);
-    }
-}
-
 impl Files {
     /// Begins the first file.
     pub(crate) fn begin(
         options: &RecordOptions,
         header: Header,
         now_ns: u64,
-    ) -> Result<(Files, Writer<File>), RecordingError> {
+    ) -> Result<(Files, Writer<Place>), RecordingError> {
         let path = if options.rotate.is_some() { numbered(&options.out, 1) } else { options.out.clone() };
-        let beside = Beside::of(&path);
-        let writer = Writer::create(beside.as_ref().map_or(&path, |beside| &beside.written), &header)?;
+        let place = Place::open(&path).map_err(|error| RecordingError::unwritable(&path, &error))?;
+        let writer = Writer::new(place, &header)?;
         let files = Files {
-            beside,
             path: options.out.clone(),
             rotate: options.rotate,
             max_size: options.max_size,
@@ -164,25 +126,11 @@ impl Files {
         Ok((files, writer))
     }
 
-    /// Nothing was recorded: nothing is left behind, and what was there stays.
-    pub(crate) fn give_up(self) {
-        if self.beside.is_none() {
-            for (path, _) in &self.files {
-                let _ = std::fs::remove_file(path);
-            }
-        }
-    }
-
-    /// The recording has begun: its file takes the place of what was there. An error in words.
-    pub(crate) fn begun(&mut self) -> Result<(), String> {
-        self.beside.take().map_or(Ok(()), Beside::take_place)
-    }
-
     /// Writes what is ripe, into the next file where it is time for one. `false`: the files are as large as they may become,
     /// and nothing more can be written. An error in words.
     pub(crate) fn write(
         &mut self,
-        output: &mut Output<File>,
+        output: &mut Output<Place>,
         now_ns: u64,
         clock_error_ns: u64,
     ) -> Result<bool, String> {
@@ -228,7 +176,7 @@ impl Files {
     }
 
     /// Begins the next file where it is time to, and removes the oldest where all are too large.
-    fn turn(&mut self, output: &mut Output<File>, now_ns: u64, clock_error_ns: u64) -> Result<bool, String> {
+    fn turn(&mut self, output: &mut Output<Place>, now_ns: u64, clock_error_ns: u64) -> Result<bool, String> {
         let is_old = match self.rotate {
             Some(Rotate::Time(time)) => now_ns.saturating_sub(self.begun_ns) >= time.as_ns(),
             _ => false,
@@ -253,9 +201,9 @@ impl Files {
         Ok(true)
     }
 
-    fn go_on(&mut self, output: &mut Output<File>, now_ns: u64, clock_error_ns: u64) -> Result<(), String> {
+    fn go_on(&mut self, output: &mut Output<Place>, now_ns: u64, clock_error_ns: u64) -> Result<(), String> {
         let path = numbered(&self.path, self.count + 1);
-        let file = File::create(&path).map_err(|error| format!("creating {}: {error}", path.display()))?;
+        let file = Place::create(&path).map_err(|error| format!("creating {}: {error}", path.display()))?;
         let ended = output.go_on_in(file, &self.header, now_ns, clock_error_ns);
         self.count += 1;
         self.begun_ns = now_ns;
@@ -295,7 +243,7 @@ impl Files {
     }
 
     /// Ends the last file.
-    pub(crate) fn finish(self, output: Output<File>, end_ns: u64, clock_error_ns: u64) -> Written {
+    pub(crate) fn finish(self, output: Output<Place>, end_ns: u64, clock_error_ns: u64) -> Written {
         let incomplete = match output.finish(end_ns, clock_error_ns) {
             Ok(_) => None,
             Err(error) => Some(error.to_string()),
@@ -376,6 +324,7 @@ mod tests {
             options.max_size = max_size;
             let (mut files, writer) = Files::begin(&options, Header::session(0), 0).expect("files");
             let mut output = Output::new(writer, 0, 100);
+            output.begin().expect("begun");
             let events: Vec<EventInfo> = (0..3)
                 .map(|id| EventInfo {
                     id,
@@ -441,6 +390,7 @@ mod tests {
         let options = RecordOptions { rotate: Some(rotate), max_size, ..options(folder.path()) };
         let (mut files, writer) = Files::begin(&options, Header::session(0), 0).expect("files");
         let mut output = Output::new(writer, 0, 100);
+        output.begin().expect("begun");
         let events: Vec<EventInfo> = (0..4_000)
             .map(|id| EventInfo {
                 id,
@@ -522,6 +472,7 @@ mod tests {
         header.sources = vec!["x".repeat(100 << 10)];
         let (mut files, writer) = Files::begin(&options, header, 0).expect("files");
         let mut output = Output::new(writer, 0, 100);
+        output.begin().expect("begun");
         assert!(files.write(&mut output, 1, 3).expect("written") && !files.goes_on());
         let written = files.finish(output, 10, 3);
         let note = written.notes.first().expect("a note");
@@ -537,13 +488,14 @@ mod tests {
         let options = RecordOptions { rotate, ..options(folder.path()) };
         let (mut files, writer) = Files::begin(&options, Header::session(0), 0).expect("files");
         let mut output = Output::new(writer, 0, 100);
+        output.begin().expect("begun");
         let events = ["begin", "work", "end"].map(|name| EventInfo {
             id: name.len() as u32,
             name: name.to_owned(),
             types: "uu".to_owned(),
             fields: Vec::new(),
         });
-        let emit = |output: &mut Output<File>, thread: u64, ns: u64, event: usize| {
+        let emit = |output: &mut Output<Place>, thread: u64, ns: u64, event: usize| {
             output.event(&Emitted {
                 session: 1,
                 pid: 7,
@@ -634,6 +586,7 @@ mod tests {
         let options = RecordOptions { rotate: None, max_size: Some(128 << 10), ..options(folder.path()) };
         let (mut files, writer) = Files::begin(&options, Header::session(0), 0).expect("files");
         let mut output = Output::new(writer, 0, 100);
+        output.begin().expect("begun");
         let event = EventInfo { id: 1, name: "x".to_owned(), types: "u".to_owned(), fields: Vec::new() };
         let mut stopped = None;
         for number in 0..200_000_u64 {

@@ -89,7 +89,7 @@ fn installed_by_cargo(root: &Path) -> Made<PathBuf> {
 fn tried(root: &Path, packages: &Packages, alone: &Path) -> Made<Tried> {
     let Some(deb) = &packages.deb else { return Err("no Debian package was made".to_owned()) };
     let Some(release) = release() else {
-        return Ok(Tried::Skipped("this is no release of Debian".to_owned()));
+        return Ok(Tried::Skipped("this is not a release of Debian".to_owned()));
     };
     let base = root.join(format!("target/package/debian-{release}-make.tar"));
     if !base.exists() {

@@ -20,7 +20,7 @@ const INSTEAD: [(&str, &[&str], &str); 13] = [
     (
         "a task",
         &["nice", "niceness"],
-        "use `priority`, where larger is more important: tasks are no threads of the fair scheduler",
+        "use `priority`, where larger is more important: tasks are not threads of the fair scheduler",
     ),
     (
         "a task",

@@ -142,6 +142,13 @@ fn remedy(message: &str, content: &str, range: &Range<usize>) -> &'static str {
         }
         _ => {}
     }
+    let first = content.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim_start();
+    if !first.contains(['=', '[', '#']) && first.matches(',').count() > 1 {
+        return "a job set of np-schedulability-analysis is read by `horolog check --from np-csv FILE`, which prints a system file";
+    }
+    if first == "---" || first.starts_with("- ") || first.ends_with(':') {
+        return "a job set of np-schedulability-analysis is read by `horolog check --from np-yaml FILE`, which prints a system file";
+    }
     if message.contains("unclosed") {
         "add the closing bracket or quote"
     } else if message.contains("missing comma") {

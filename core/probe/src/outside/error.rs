@@ -102,7 +102,7 @@ impl fmt::Display for OutsideError {
             }
             Cause::Foreign { module, address, bytes: [a, b, c] } => write!(
                 f,
-                "the code at {address:#x} of {module} is no trigger (it reads {a:02x} {b:02x} {c:02x}): nothing was \
+                "the code at {address:#x} of {module} is not a trigger (it reads {a:02x} {b:02x} {c:02x}): nothing was \
                  switched; a debugger's breakpoint there has to go first"
             ),
         }

@@ -60,7 +60,7 @@ impl fmt::Display for SwitchError {
             Cause::EmptyPattern => f.write_str("the pattern is empty: give a name, or `*` for all"),
             Cause::Foreign { module, address, bytes: [a, b, c] } => write!(
                 f,
-                "the code at {address:#x} of {} is no trigger (it reads {a:02x} {b:02x} {c:02x}): nothing was switched; \
+                "the code at {address:#x} of {} is not a trigger (it reads {a:02x} {b:02x} {c:02x}): nothing was switched; \
                  a debugger's breakpoint there has to go first",
                 if module.is_empty() { "the executable" } else { module }
             ),

@@ -101,6 +101,11 @@ impl Writer<File> {
 }
 
 impl<W: Write> Writer<W> {
+    /// What the trace is written to. Who writes to it past the trace damages it.
+    pub fn output_mut(&mut self) -> &mut W {
+        &mut self.output
+    }
+
     /// Writes the head.
     ///
     /// # Errors

@@ -32,7 +32,7 @@ pub(crate) fn read(reading: &mut Reading<'_>, text: &str) {
     let Some(document) = xml::parse(reading, text) else { return };
     let root = document.root_element();
     if root.tag_name().name() != "MAST_MODEL" {
-        reading.refuse(head(&root), "it is no model of MAST", "its outermost element is `MAST_MODEL`");
+        reading.refuse(head(&root), "it is not a model of MAST", "its outermost element is `MAST_MODEL`");
         return;
     }
     let mut items = Vec::new();

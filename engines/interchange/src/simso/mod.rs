@@ -33,7 +33,11 @@ pub(crate) fn read(reading: &mut Reading<'_>, text: &str) {
     let Some(document) = xml::parse(reading, text) else { return };
     let root = document.root_element();
     if root.tag_name().name() != SIMULATION.name {
-        reading.refuse(head(&root), "it is no simulation of SimSo", "its outermost element is `simulation`");
+        reading.refuse(
+            head(&root),
+            "it is not a simulation of SimSo",
+            "its outermost element is `simulation`",
+        );
         return;
     }
     xml::only(reading, &root, &SIMULATION);
@@ -157,7 +161,7 @@ fn simulation(reading: &mut Reading<'_>, root: &Node<'_, '_>) {
                 if attribute.value().trim().parse::<u64>().is_ok_and(|cycles| cycles > 0) {
                     continue;
                 }
-                reading.refuse(at, "these are no cycles per millisecond", "write an integer above zero");
+                reading.refuse(at, "these are not cycles per millisecond", "write an integer above zero");
             }
             "etm" if attribute.value() == "wcet" => {}
             "use_wcet" if matches!(attribute.value(), "true" | "yes") => {}

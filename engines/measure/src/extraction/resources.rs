@@ -115,7 +115,7 @@ pub(super) fn shared(
                 locks.resources.push(resource);
                 if !others.is_empty() {
                     locks.left_out.push(left_out(
-                        "what these threads hold is in no bound, since they are no tasks here".to_owned(),
+                        "what these threads hold is in no bound, since they are not tasks here".to_owned(),
                     ));
                 }
             }
@@ -140,7 +140,7 @@ fn resource(
             LockKind::Plain => ", and nothing raises the priority of who holds it",
             _ => "",
         };
-        return Err(format!("what these threads hold is in no bound, since they are no tasks here{raised}"));
+        return Err(format!("what these threads hold is in no bound, since they are not tasks here{raised}"));
     }
     if is_edf {
         return Err("under EDF no protocol of a resource does what a mutex does".to_owned());

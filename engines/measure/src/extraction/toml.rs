@@ -78,7 +78,7 @@ impl Printer {
             text(seen.duration_ns)
         ));
         self.comment(
-            "What was observed is no bound: a wcet is the greatest of the executions seen, a separation the least \
+            "What was observed is not a bound: a wcet is the greatest of the executions seen, a separation the least \
              distance. Above each value stands what it rests on.",
         );
         self.comment(&format!(

@@ -218,7 +218,7 @@ impl Reader {
         }
         let (word, range) = self.text(table, "protocol")?;
         if !WORDS.contains(&word.as_str()) {
-            self.fail(range, format!("`{word}` is no protocol of a mutex"), did_you_mean(&word, &WORDS));
+            self.fail(range, format!("`{word}` is not a protocol of a mutex"), did_you_mean(&word, &WORDS));
             return None;
         }
         let priority = table.get("priority");

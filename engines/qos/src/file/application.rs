@@ -312,7 +312,7 @@ fn values_of(
             Some(at) => chosen.push(at),
             None => {
                 let known: Vec<&str> = dimension.values.iter().map(String::as_str).collect();
-                let reason = format!("this is no value of `{}`", dimension.name);
+                let reason = format!("this is not a value of `{}`", dimension.name);
                 table.fail(Some(value.span()), reason, did_you_mean(word, &known));
                 is_whole = false;
             }

@@ -80,7 +80,7 @@ impl FromStr for ByteAmount {
         };
         let (size, rest) = text.split_once('/').ok_or_else(|| {
             ParseByteAmountError(format!(
-                "`{}` is no amount of bytes: write \"4500 B / 4 ms\", or \"4500 B / 4 ms by 2 ms\" with a deadline",
+                "`{}` is not an amount of bytes: write \"4500 B / 4 ms\", or \"4500 B / 4 ms by 2 ms\" with a deadline",
                 text.trim()
             ))
         })?;

@@ -80,7 +80,7 @@ impl fmt::Display for ParseFlowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` is no port: write \"5000\", \"udp:5000\" or \"tcp:5000\", ports from 1 to 65535",
+            "`{}` is not a port: write \"5000\", \"udp:5000\" or \"tcp:5000\", ports from 1 to 65535",
             self.0
         )
     }

@@ -248,6 +248,9 @@ fn size_in_words(size: &ServerSize) {
         let binding =
             largest.binding.as_ref().map_or_else(String::new, |task| format!("; `{task}` binds it"));
         outln!("  largest safe budget for this period: {}{exact}{binding}", largest.budget);
+        if size.schedulable != Schedulable::Yes {
+            outln!("  safe: it takes nothing from what is proved without it, and not every hard deadline is");
+        }
     }
     if !size.soft_late.is_empty() {
         outln!("  with it these soft tasks are not proved to meet: {}", size.soft_late.join(", "));
@@ -384,14 +387,14 @@ fn server_in_words(server: &ServerVerdict) {
 /// How far every wcet is from the edge of schedulability, rounded to the safe side.
 fn scaling(ppb: u64, told: &Scaled) -> String {
     let share = horolog_analysis::sensitivity::percent(ppb);
-    let Scaled { what, whose, has_soft } = told;
+    let Scaled { what, whose, has_soft, but } = told;
     match ppb {
         0..1_000_000_000 if *has_soft => {
             format!("to keep soft deadlines, too, every {what} must shrink to {share}")
         }
         0..1_000_000_000 => format!("to pass, every {what} must shrink to {share}"),
         1_000_000_000 => format!("no {what} can grow together with all others: a {whose} is only just kept"),
-        _ => format!("every {what} can grow to {share} at once, and every {whose} is still kept"),
+        _ => format!("every {what}{but} can grow to {share} at once, and every {whose} is still kept"),
     }
 }
 
@@ -437,9 +440,10 @@ mod tests {
 
     #[test]
     fn a_factor_below_one_is_bad_news_and_is_rounded_down() {
-        let hard = &Scaled { what: "wcet", whose: "deadline", has_soft: false };
+        let hard = &Scaled { what: "wcet", whose: "deadline", has_soft: false, but: "" };
         let soft = &Scaled { has_soft: true, ..*hard };
-        let sections = &Scaled { what: "wcet and section", whose: "hard deadline", has_soft: false };
+        let but = " but those of served tasks";
+        let sections = &Scaled { what: "wcet and section", whose: "hard deadline", has_soft: false, but };
         assert_eq!(scaling(666_999_999, hard), "to pass, every wcet must shrink to 66.6 %");
         assert_eq!(scaling(999_999_999, hard), "to pass, every wcet must shrink to 99.9 %");
         assert_eq!(scaling(500_000_000, hard), "to pass, every wcet must shrink to 50 %");
@@ -453,6 +457,9 @@ mod tests {
         );
         assert!(scaling(1_000_000_000, hard).contains("only just"));
         assert_eq!(scaling(900_000_000, sections), "to pass, every wcet and section must shrink to 90 %");
-        assert!(scaling(1_100_000_000, sections).ends_with("every hard deadline is still kept"));
+        assert_eq!(
+            scaling(1_100_000_000, sections),
+            "every wcet and section but those of served tasks can grow to 110 % at once, and every hard deadline is still kept"
+        );
     }
 }

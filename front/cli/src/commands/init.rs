@@ -19,7 +19,7 @@ pub(crate) fn run(words: &InitArguments) -> Done {
         output::write(format_args!("{text}"));
         return Ok(Verdict::Holds);
     }
-    write(path, text, words.force).map_err(|error| match error.kind() {
+    write(path, &about(text, path), words.force).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Failure::bad_input(format_args!(
             "{} is there already\n  = help: give another path, or `--force` to overwrite it",
             path.display()
@@ -29,6 +29,15 @@ pub(crate) fn run(words: &InitArguments) -> Done {
     let path = path.display();
     progress::say(format_args!("wrote {path}; next: `horolog analyze {path}`"));
     Ok(Verdict::Holds)
+}
+
+/// The template with the name of its file in the commands that it shows, where they can name it as it is.
+fn about(template: &str, path: &Path) -> String {
+    let is_plain =
+        |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte));
+    path.to_str()
+        .filter(is_plain)
+        .map_or_else(|| template.to_owned(), |name| template.replace("system.toml", name))
 }
 
 fn write(path: &Path, text: &str, is_forced: bool) -> std::io::Result<()> {

@@ -200,7 +200,7 @@ fn words_that_are_not_there_are_found() {
     for right in [
         "horolog check FILE",
         "sudo horolog trace record --kernel -o t.hrt -- ./program --unknown",
-        "cargo run --release -- loop examples/quick-start/system.toml   # and --more",
+        "cargo run --profile quick -- loop examples/quick-start/system.toml   # and --more",
         "horolog trace show|stats FILE",
         "horolog --quiet check FILE && ls --color",
         "cc -I \"$(horolog --include-dir)\" -o program program.c",

@@ -128,6 +128,8 @@ fn messages(source: &str, calls: &[(&str, &str)]) -> Vec<String> {
             let texts = texts_of_call(&source[at + call.len()..]);
             let mut lines = texts.iter().flat_map(|text| text.lines()).map(told).filter(|line| is_text(line));
             let Some(first) = lines.next() else { continue };
+            // The message itself is put together elsewhere.
+            let first = if first.starts_with("help: ") { format!("…\n    {first}") } else { first };
             let more: Vec<String> = lines.map(|line| format!("\n    {line}")).collect();
             found.push(format!("{kind}: {first}{}", more.concat()));
         }

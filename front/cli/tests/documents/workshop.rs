@@ -15,7 +15,8 @@ const LIMIT_S: &str = "180";
 /// `cargo` as the documents call it: the command is built already, and tests do not start all tests.
 const CARGO: &str = r#"#!/bin/sh
 case "$1 $2" in
-"run --release") while [ "$1" != "--" ]; do shift; done; shift; exec horolog "$@";;
+"run --profile") grep -q "^\[profile\.$3\]" "$ROOT/Cargo.toml" || exit 1
+    while [ "$1" != "--" ]; do shift; done; shift; exec horolog "$@";;
 "install --path") exec grep -q 'name = "horolog"' "$3/Cargo.toml";;
 "xtask "*) exec grep -q "\[\"$2\"" "$ROOT/xtask/src/main.rs";;
 esac

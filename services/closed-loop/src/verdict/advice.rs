@@ -269,6 +269,12 @@ mod tests {
                  [[task]]\nname = \"b\"\nperiod = \"40 ms\"\nwcet = \"12 ms\"\npriority = 5\n\
                  [[task.section]]\nresource = \"m\"\nfrom = \"0 ms\"\nlength = \"{length}\"\n{more}"
             );
+            let text = match more.contains("cpus = 2") {
+                true => text
+                    .replace("priority = 9", "cpu = 0\npriority = 9")
+                    .replace("priority = 5", "cpu = 0\npriority = 5"),
+                false => text,
+            };
             let system = horolog_model::file::read(&text, "two.toml", &[]).expect("valid").0;
             let analysis = analyze(&system, &Options::default()).expect("an answer");
             ceiling_proves(&system, &analysis)
@@ -281,6 +287,13 @@ mod tests {
         // One unit more, and `a` is late: 2 ms of its own, 8 ms of the section, and 1 ns; beside the server, which may take 2 ms, 6 ms.
         assert_eq!(told("none", "8000001 ns", ""), None);
         assert_eq!(told("msrp", "6000001 ns", served), None);
+        // Also where another processor is known, and with more than a few tasks.
+        let far = "[[task]]\nname = \"far\"\ncpu = 1\nperiod = \"9 ms\"\nwcet = \"1 ms\"\npriority = 1\n[platform]\ncpus = 2\n";
+        assert_eq!(told("none", "8 ms", far), help);
+        let small = |name: &str, priority: u32| {
+            format!("[[task]]\nname = \"{name}\"\nperiod = \"1 s\"\nwcet = \"1 us\"\npriority = {priority}\n")
+        };
+        assert_eq!(told("none", "8 ms", &[small("d", 1), small("e", 2)].concat()), help);
         // Where a test knows the file as it is there is nothing to tell.
         assert_eq!(told("ceiling", "8 ms", ""), None);
         assert_eq!(told("non-preemptive", "8 ms", ""), None);

@@ -6,7 +6,6 @@ use crate::failure::{Done, Failure, Verdict};
 use crate::trace_arguments::{RecordArguments, TracingArguments};
 use crate::{output, progress};
 use horolog_recording::{Progress, RecordOptions, Recording, RecordingError, Target, Tracing, record};
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -39,7 +38,7 @@ pub(super) fn run(words: &RecordArguments) -> Done {
     }
     if let Some(reason) = &recording.incomplete {
         // Also where nothing but errors is wanted.
-        let _ = writeln!(std::io::stderr(), "error: the recording is incomplete: {reason}");
+        Failure::says_no(format_args!("the recording is incomplete: {reason}")).say();
     }
     Ok(Verdict::of(recording.is_good()))
 }
@@ -62,7 +61,9 @@ pub(super) fn tracing(words: &TracingArguments, overwrite: bool) -> Tracing {
 }
 
 pub(super) fn failure(error: RecordingError) -> Failure {
-    if error.is_not_permitted() {
+    if error.is_stopped() {
+        Failure::undecided(format_args!("undecided: {error} (exit 4)"))
+    } else if error.is_not_permitted() {
         Failure::not_permitted(format_args!("error: {error}"))
     } else {
         Failure::bad_input(error)
