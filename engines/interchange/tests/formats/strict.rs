@@ -201,7 +201,7 @@ fn times_of_simso_are_whole_cycles() {
     refused(Format::Simso, &of("1000", "6.0005"), "not a whole number of cycles");
     refused(Format::Simso, &of("1", "6.5"), "not a whole number of cycles");
     for cycles in ["0", "x", "1.5"] {
-        refused(Format::Simso, &of(cycles, "6"), "no cycles per millisecond");
+        refused(Format::Simso, &of(cycles, "6"), "not cycles per millisecond");
     }
 }
 

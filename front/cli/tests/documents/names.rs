@@ -24,7 +24,7 @@ const OF_OTHERS: [&str; 23] = [
     "--kind",
     "--lib",
     "--quick",
-    "--release",
+    "--profile",
     "--resume",
     "--security-opt",
     "--systems",
@@ -149,7 +149,7 @@ fn commands(line: &str) -> Vec<Vec<&str>> {
             let words = if let ["sudo", rest @ ..] = words { rest } else { words };
             match words {
                 ["horolog", ..] => Some(words.to_vec()),
-                ["cargo", "run", "--release", "--", ..] => Some(words[3..].to_vec()),
+                ["cargo", "run", "--profile", "quick", "--", ..] => Some(words[4..].to_vec()),
                 _ => None,
             }
         })
