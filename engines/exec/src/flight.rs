@@ -65,6 +65,17 @@ impl<T> FlightRecorder<T> {
         self.due.get_or_insert(0);
     }
 
+    /// Somebody wants a dump of what is there and of what comes next.
+    pub fn want(&mut self) {
+        self.due.get_or_insert(self.after);
+    }
+
+    /// Whether a dump waits for later entries.
+    #[must_use]
+    pub fn is_due(&self) -> bool {
+        self.due.is_some()
+    }
+
     /// The dump of what has not had all its later entries yet; for the end of a run.
     #[must_use]
     pub fn take(&mut self) -> Option<Dump<T>> {
@@ -93,5 +104,10 @@ mod tests {
         assert!(recorder.record(6, false).is_none());
         recorder.ask();
         assert_eq!(recorder.take().map(|dump| dump.entries), Some(vec![6]));
+        assert!(!recorder.is_due());
+        recorder.want();
+        assert!(recorder.is_due());
+        assert!(recorder.record(7, false).is_none());
+        assert_eq!(recorder.record(8, false).map(|dump| dump.entries), Some(vec![7, 8]));
     }
 }

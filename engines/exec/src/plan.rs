@@ -203,12 +203,14 @@ impl Plan {
             return Ok(());
         }
         if system.policy() == Policy::Edf {
-            return Err(ExecError::bad_input(format!(
-                "task {}: a command cannot run beside EDF tasks on cpu {}, since the kernel releases it without a \
-                 deadline; give it a processor of its own, or make it a library",
-                system.task(commands[0]).name,
-                cpu.0
-            )));
+            return Err(ExecError::at(
+                format!("task.{}.body.command", system.task(commands[0]).name),
+                format!(
+                    "a command cannot run beside EDF tasks on cpu {}, since the kernel releases it without a deadline",
+                    cpu.0
+                ),
+                "give it a processor of its own, or make it a library",
+            ));
         }
         let (mut above, mut below) = (Vec::new(), Vec::new());
         for &command in commands {
@@ -240,25 +242,30 @@ impl Plan {
 }
 
 fn out_of_bands(cpu: CpuId, out: OutOfBands) -> ExecError {
-    ExecError::bad_input(format!(
-        "cpu {}: {} distinct priorities do not fit into the {} bands of SCHED_FIFO that are left for them; give some \
-         tasks equal priorities or move some to another processor",
-        cpu.0, out.wanted, out.available
-    ))
+    ExecError::at(
+        "platform.cpus",
+        format!(
+            "{} distinct priorities on cpu {} do not fit into the {} bands of SCHED_FIFO that are left for them",
+            out.wanted, cpu.0, out.available
+        ),
+        "give some tasks equal priorities, or move some to another processor",
+    )
 }
 
 fn listed_cpus<'a>(system: &'a System, allowed: &CpuSet) -> Result<&'a [CpuId], ExecError> {
     let Cpus::Listed(listed) = &system.platform().cpus else {
-        return Err(ExecError::bad_input(
-            "platform.cpus: a count of processors cannot run; list the numbers of real ones, as in `cpus = [1]`",
+        return Err(ExecError::at(
+            "platform.cpus",
+            "a count of processors cannot run",
+            "list the numbers of real ones, as in `cpus = [1]`",
         ));
     };
     match listed.iter().find(|cpu| !allowed.contains(cpu.0)) {
-        Some(missing) => Err(ExecError::bad_input(format!(
-            "platform.cpus: this process may not run on cpu {}; it may on {:?}",
-            missing.0,
-            allowed.as_slice()
-        ))),
+        Some(missing) => Err(ExecError::at(
+            "platform.cpus",
+            format!("this process may not run on cpu {}", missing.0),
+            format!("it may on {:?}: list some of these", allowed.as_slice()),
+        )),
         None => Ok(listed),
     }
 }
@@ -266,17 +273,21 @@ fn listed_cpus<'a>(system: &'a System, allowed: &CpuSet) -> Result<&'a [CpuId], 
 /// What no run can do yet.
 fn check_scope(system: &System) -> Result<(), ExecError> {
     if let Some(cluster) = system.clusters().first() {
-        return Err(ExecError::bad_input(format!(
-            "scheduler.{}.cpus: a run keeps each task on one processor and cannot schedule cpus {:?} together yet; give \
-             each of its tasks a `cpu`, or simulate the system",
-            cluster.name,
-            cluster.cpus.iter().map(|cpu| cpu.0).collect::<Vec<_>>()
-        )));
+        return Err(ExecError::at(
+            format!("scheduler.{}.cpus", cluster.name),
+            format!(
+                "a run keeps each task on one processor and cannot schedule cpus {:?} together yet",
+                cluster.cpus.iter().map(|cpu| cpu.0).collect::<Vec<_>>()
+            ),
+            "give each of its tasks a `cpu`, or simulate the system",
+        ));
     }
     if let Some((name, users, most)) = SpinLocks::too_many(system) {
-        return Err(ExecError::bad_input(format!(
-            "resource.{name}: tasks of {users} cpus share it, and a run has room for {most} in its queue; split it, or simulate the system"
-        )));
+        return Err(ExecError::at(
+            format!("resource.{name}"),
+            format!("tasks of {users} cpus share it, and a run has room for {most} in its queue"),
+            "split it, or simulate the system",
+        ));
     }
     if let Some(resource) = system.resources().iter().find(|resource| resource.protocol.helps()) {
         return Err(ExecError::at(
@@ -297,28 +308,29 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
     }
     let holds = |task: &&Task| is_command(task) && !task.sections.is_empty();
     if let Some(task) = system.tasks().iter().find(holds) {
-        return Err(ExecError::bad_input(format!(
-            "task.{}.section: a command is a program of its own and can lock nothing; use a library or `spin`",
-            task.name
-        )));
+        return Err(ExecError::at(
+            format!("task.{}.section", task.name),
+            "a command is a program of its own and can lock nothing",
+            "use a library or `spin`",
+        ));
     }
     let is_process = |name: &String| system.tasks().iter().any(|task| task.name == *name && is_command(task));
     for link in system.links() {
         if let Some(name) = std::iter::once(&link.from).chain(&link.to).find(|name| is_process(name)) {
-            return Err(ExecError::bad_input(format!(
-                "link.{}: task {name} is a process, which publishes and latches nothing; make it a library, or remove it \
-                 from the link",
-                link.name
-            )));
+            return Err(ExecError::at(
+                format!("link.{}", link.name),
+                format!("task {name} is a process, which publishes and latches nothing"),
+                "make it a library, or remove it from the link",
+            ));
         }
     }
     let in_tree = |server: &&Server| server.kind.is_kernels() && server.is_scheduler();
     if let Some(server) = system.servers().iter().find(in_tree) {
-        return Err(ExecError::bad_input(format!(
-            "scheduler.{}.enforcement: the kernel's SCHED_DEADLINE serves one thread above every other one, so it cannot \
-             keep a scheduler in a tree to its budget; use `enforcement = \"own\"`",
-            server.name
-        )));
+        return Err(ExecError::at(
+            format!("scheduler.{}.enforcement", server.name),
+            "the kernel's SCHED_DEADLINE serves one thread above every other one, so it cannot keep a scheduler in a tree to its budget",
+            "use `enforcement = \"own\"`",
+        ));
     }
     Ok(())
 }
@@ -327,18 +339,22 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
 fn check_modes(system: &System) -> Result<(), ExecError> {
     let Some(mode) = system.modes().first().map(|mode| &mode.name) else { return Ok(()) };
     if let Some(task) = system.tasks().iter().find(|task| is_command(task)) {
-        return Err(ExecError::bad_input(format!(
-            "mode.{mode}: task {} is a command, which releases its own jobs whatever the mode is; make it a library, or remove \
-             the section",
-            task.name
-        )));
+        return Err(ExecError::at(
+            format!("mode.{mode}"),
+            format!("task {} is a command, which releases its own jobs whatever the mode is", task.name),
+            "make it a library, or remove the section",
+        ));
     }
     if let Some(request) = system.requests().first() {
-        return Err(ExecError::bad_input(format!(
-            "mode.{mode}: a run cannot change the mode beside `[[request]]` {}, since a job that waits for an emulated device can \
-             neither be dropped nor suspended; remove one of the two, or simulate the system",
-            request.name
-        )));
+        return Err(ExecError::at(
+            format!("mode.{mode}"),
+            format!(
+                "a run cannot change the mode beside `[[request]]` {}, since a job that waits for an emulated device can neither \
+                 be dropped nor suspended",
+                request.name
+            ),
+            "remove one of the two, or simulate the system",
+        ));
     }
     Ok(())
 }
@@ -352,10 +368,11 @@ fn check_priorities(system: &System, cpu: CpuId) -> Result<(), ExecError> {
             }
     };
     match system.tasks_on(cpu).find(lacks) {
-        Some((_, task)) => Err(ExecError::bad_input(format!(
-            "task {} has no priority: give it one, or resolve the assignment of the system first",
-            task.name
-        ))),
+        Some((_, task)) => Err(ExecError::at(
+            format!("task.{}", task.name),
+            "it has no priority",
+            "give it one, or resolve the assignment of the system first",
+        )),
         None => Ok(()),
     }
 }
@@ -378,12 +395,15 @@ fn check_overruns(system: &System) -> Result<(), ExecError> {
 fn check_served(system: &System) -> Result<(), ExecError> {
     for server in system.servers() {
         if let Some((_, task)) = system.tasks_on(server.cpu).find(|(_, task)| is_command(task)) {
-            return Err(ExecError::bad_input(format!(
-                "task {}: a command cannot run on cpu {} beside server {}, since the kernel schedules a process without \
-                 the release agent; make it a library, give it a processor of its own, or put the running process \
-                 under a server with `horolog serve`",
-                task.name, server.cpu.0, server.name
-            )));
+            return Err(ExecError::at(
+                format!("task.{}.body.command", task.name),
+                format!(
+                    "a command cannot run on cpu {} beside server {}, since the kernel schedules a process without the release \
+                     agent",
+                    server.cpu.0, server.name
+                ),
+                "make it a library, give it a processor of its own, or put the running process under a server with `horolog serve`",
+            ));
         }
     }
     Ok(())
@@ -401,12 +421,15 @@ fn place_of_command(system: &System, command: TaskId, tasks: &[TaskId]) -> Resul
     let above = |task: &&Task| task.priority.is_some_and(|other| own.is_more_important_than(other));
     let below = |task: &&Task| task.priority.is_some_and(|other| other.is_more_important_than(own));
     if let Some(victim) = others().filter(above).find(|task| task.is_non_preemptive_between_points()) {
-        return Err(ExecError::bad_input(format!(
-            "task {name}: its command is more important than {} on the same processor, which is not preemptive; the \
-             kernel wakes a process without asking the release agent, so it would preempt {} between preemption \
-             points; lower its priority, move it to another processor, or make it a library",
-            victim.name, victim.name
-        )));
+        return Err(ExecError::at(
+            format!("task.{name}.body.command"),
+            format!(
+                "its command is more important than {} on the same processor, which is not preemptive: the kernel wakes a \
+                 process without asking the release agent, so it would preempt {} between preemption points",
+                victim.name, victim.name
+            ),
+            "lower its priority, move it to another processor, or make it a library",
+        ));
     }
     if others().all(|task| below(&task)) {
         return Ok(false);
@@ -414,10 +437,11 @@ fn place_of_command(system: &System, command: TaskId, tasks: &[TaskId]) -> Resul
     if others().all(|task| above(&task)) {
         return Ok(true);
     }
-    Err(ExecError::bad_input(format!(
-        "task {name}: its command lies between tasks that the release agent drives; the kernel can only place it \
-         above or below all of them: change its priority or move it to another processor"
-    )))
+    Err(ExecError::at(
+        format!("task.{name}.body.command"),
+        "its command lies between tasks that the release agent drives; the kernel can only place it above or below all of them",
+        "change its priority, or move it to another processor",
+    ))
 }
 
 /// Whether tasks lock resources: the agent decides who runs then.

@@ -218,9 +218,10 @@ fn a_run_without_end_logs_its_start_its_signal_and_its_end() {
         read().contains(" UTC start: endless with 1 task, until it is stopped, dumps go to ")
     });
     wait_for("the thread", || common::process_of_thread(running.id(), "slow").is_some());
-    // The recorder is asked for a dump, which it writes with what comes after, or at the end.
+    // The recorder is asked for a dump, which it writes with what comes within a second: of a slow system that is little.
     signal(running.id(), "USR1");
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    wait_for("the signal's line", || read().contains(" UTC signal: SIGUSR1, a dump follows"));
+    wait_for("the dump", || read().contains(" UTC dump: it was asked for: "));
     signal(running.id(), "QUIT");
     running.wait().expect("it ends");
     let said = read();

@@ -52,7 +52,7 @@ pub fn recorded_run(
     folder: &Path,
     guard: Guard,
     asked: &AtomicBool,
-    told: &mut dyn FnMut(&str, &Path),
+    told: &mut dyn FnMut(&str, Option<&Path>),
 ) -> Result<MeasuredRun, LoopError> {
     guarded(system, options, guard, || merged_run(system, options, Flight::new(folder, asked, told)?))
 }

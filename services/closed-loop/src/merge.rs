@@ -59,6 +59,8 @@ pub(crate) trait Target {
     fn kernel(&mut self, event: KernelEvent);
     /// A deadline passed long ago, and no record tells of it; with what comes later, as far as it is there already.
     fn overdue(&mut self, _later: Vec<Entry>) {}
+    /// Asked from time to time, also where no record comes.
+    fn look(&mut self) {}
     /// The kernel's buffers lost `count` events in the end.
     fn lost(&mut self, time: Instant, count: u64);
     /// Nothing follows; the counts of what was kept go into the outcome.
@@ -151,6 +153,7 @@ impl<'a, T: Target> Merge<'a, T> {
         if time.saturating_since(self.last_drain) >= DRAIN_EVERY {
             self.last_drain = time;
             self.drain();
+            self.target.look();
         }
     }
 

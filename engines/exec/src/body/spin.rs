@@ -91,12 +91,11 @@ impl Spin {
                 spans.iter().map(|span| span.as_ns()).collect()
             }
             SpinTarget::PerSegment(spans) => {
-                return Err(ExecError::bad_input(format!(
-                    "task {}: {} spin times for {} segments: give one for each",
-                    task.name,
-                    spans.len(),
-                    wcets.len()
-                )));
+                return Err(ExecError::at(
+                    format!("task.{}.body.spin", task.name),
+                    format!("{} spin times for {} segments", spans.len(), wcets.len()),
+                    "give one for each",
+                ));
             }
         };
         Ok(Spin { spinner, targets, graph })

@@ -124,19 +124,22 @@ fn attempt(system: &System, options: &RunOptions, words: &RunArguments) -> Resul
 /// Runs until it is stopped, with a log of what happens and when.
 fn endless(system: &System, options: &RunOptions, folder: Option<&Path>) -> Result<MeasuredRun, LoopError> {
     let signal = horolog_sys::signal::last_interrupt()?;
-    let asked = Arc::new(AtomicBool::new(false));
+    // One for the recorder, one for the log.
+    let (asked, heard) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     horolog_sys::signal::set_on_user_signal(&asked)?;
+    horolog_sys::signal::set_on_user_signal(&heard)?;
     let dumps = folder.map_or_else(String::new, |folder| format!(", dumps go to {}", folder.display()));
     let tasks = output::count(system.tasks().len() as u64, "task");
     log(format_args!("start: {} with {tasks}, until it is stopped{dumps}", system.name()));
     let has_ended = AtomicBool::new(false);
-    // Where there is a folder, its recorder takes what is asked for.
-    let in_vain = folder.is_none().then_some(&*asked);
     let run = std::thread::scope(|scope| {
-        scope.spawn(|| tell_of_signal(&signal, in_vain, &has_ended));
+        scope.spawn(|| tell_of_signals(&signal, &heard, folder.is_some(), &has_ended));
         let run = match folder {
             Some(folder) => {
-                let mut told = |why: &str, path: &Path| log(format_args!("dump: {why}: {}", path.display()));
+                let mut told = |why: &str, path: Option<&Path>| match path {
+                    Some(path) => log(format_args!("dump: {why}: {}", path.display())),
+                    None => log(format_args!("dump: {why}: not written, since this run has written as many as one may")),
+                };
                 recorded_run(system, options, folder, Guard::ThisProgram, &asked, &mut told)
             }
             None => measured_run(system, options, None, Guard::ThisProgram),
@@ -160,11 +163,14 @@ fn endless(system: &System, options: &RunOptions, folder: Option<&Path>) -> Resu
     run
 }
 
-/// Waits for a signal that ends the run, and tells of it; also where a dump is asked for in vain.
-fn tell_of_signal(signal: &AtomicUsize, in_vain: Option<&AtomicBool>, has_ended: &AtomicBool) {
+/// Waits for a signal that ends the run, and tells of it; also of each that asks for a dump.
+fn tell_of_signals(signal: &AtomicUsize, heard: &AtomicBool, keeps_dumps: bool, has_ended: &AtomicBool) {
     while signal.load(Ordering::Relaxed) == 0 {
-        if in_vain.is_some_and(|asked| asked.swap(false, Ordering::Relaxed)) {
-            log("signal: SIGUSR1, and no dump is kept: give a folder for dumps (`--trace FOLDER`)");
+        if heard.swap(false, Ordering::Relaxed) {
+            log(match keeps_dumps {
+                true => "signal: SIGUSR1, a dump follows within some seconds",
+                false => "signal: SIGUSR1, and no dump is kept: give a folder for dumps (`--trace FOLDER`)",
+            });
         }
         if has_ended.load(Ordering::Acquire) {
             return;

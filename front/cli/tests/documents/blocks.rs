@@ -95,6 +95,7 @@ impl Reading<'_> {
             "toml" => self.toml(block),
             "json" => self.json(block),
             "c" => self.c(block),
+            "yaml" => self.yaml(block),
             "text" => {
                 if block.marks().len() < 3 {
                     self.finding(block, "`text` wants the reason behind it, in some words");
@@ -263,6 +264,27 @@ impl Reading<'_> {
         }
     }
 
+    /// A workflow: it can be read, and each command in it is there and understands its words.
+    fn yaml(&mut self, block: &Block) {
+        if block.value("file").is_none() {
+            self.finding(block, "workflows are read where they are saved: give it a name");
+        }
+        let commands = match commands_of_workflow(&block.text) {
+            Ok(commands) => commands,
+            Err(why) => return self.finding(block, &format!("cannot be read: {why}")),
+        };
+        if commands.is_empty() {
+            self.finding(block, "names no command");
+        }
+        for command in commands {
+            let said = self.shop.run(&command, &[]);
+            // Bad words, no such file, no such command; a verdict may be any.
+            if matches!(said.status, 2 | 126 | 127) {
+                self.finding(block, &format!("`{command}` ends with {}:\n{}", said.status, said.text));
+            }
+        }
+    }
+
     fn c(&mut self, block: &Block) {
         let path = self.shop.write("block.c", &block.text);
         let header = root().join("front/tracer/include");
@@ -342,6 +364,56 @@ fn has_shape(actual: &Value, expected: &Value, at: &str) -> Result<(), String> {
         (actual, expected) if std::mem::discriminant(actual) == std::mem::discriminant(expected) => Ok(()),
         (actual, expected) => Err(format!("{at} is {actual}, and not like {expected}")),
     }
+}
+
+/// The commands of a workflow of GitHub (each `run`) or GitLab (each line of `script`).
+fn commands_of_workflow(text: &str) -> Result<Vec<String>, String> {
+    use saphyr_parser::{Event, Parser, StrInput};
+    let mut parser = Parser::new(StrInput::new(text));
+    let mut commands = Vec::new();
+    // Of each collection that is open: whether it is a mapping, and the key whose value comes next.
+    let mut open: Vec<(bool, Option<String>)> = Vec::new();
+    while let Some(event) = parser.next_event() {
+        let (event, _) = event.map_err(|error| error.to_string())?;
+        match event {
+            Event::MappingStart(..) => open.push((true, None)),
+            Event::SequenceStart(..) => open.push((false, None)),
+            Event::MappingEnd | Event::SequenceEnd => {
+                open.pop();
+                // What ended was the value of a key.
+                if let Some((true, key)) = open.last_mut() {
+                    *key = None;
+                }
+            }
+            Event::Scalar(word, ..) => match open.last_mut() {
+                Some((true, key @ None)) => *key = Some(word.into_owned()),
+                Some((true, key)) => {
+                    if key.take().is_some_and(|key| key == "run" || key == "script") {
+                        commands.push(word.into_owned());
+                    }
+                }
+                Some((false, _)) => {
+                    let above = open.len().checked_sub(2).and_then(|at| open.get(at));
+                    if above.is_some_and(|(_, key)| key.as_deref() == Some("script")) {
+                        commands.push(word.into_owned());
+                    }
+                }
+                None => {}
+            },
+            _ => {}
+        }
+    }
+    Ok(commands)
+}
+
+#[test]
+fn the_commands_of_a_workflow_are_read() {
+    let of = |text: &str| commands_of_workflow(text);
+    let github = "on: [push]\njobs:\n  a:\n    runs-on: run\n    steps:\n      - uses: x\n      - run: sh a.sh b\n      - name: script\n        run: c\n";
+    assert_eq!(of(github), Ok(vec!["sh a.sh b".to_owned(), "c".to_owned()]));
+    let gitlab = "timing:\n  script:\n    - a\n    - b c\n  artifacts:\n    paths:\n      - run\n";
+    assert_eq!(of(gitlab), Ok(vec!["a".to_owned(), "b c".to_owned()]));
+    assert!(of("a: [b\n").is_err() && of("a: b: c\n").is_err());
 }
 
 #[test]
