@@ -1,6 +1,6 @@
 //! Requests for modes that have not taken effect yet.
 
-use crate::dispatcher::NONE;
+use crate::machine::dispatcher::NONE;
 use horolog_model::{Mode, System};
 use horolog_time::{Instant, Span};
 use std::collections::VecDeque;

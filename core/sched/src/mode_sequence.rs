@@ -1,6 +1,6 @@
 //! The sequence of mode changes of a system whose processors are driven apart.
 
-use crate::mode::ModeEffect;
+use crate::machine::mode::ModeEffect;
 use crate::mode_requests::{ModeRequest, ModeRequests};
 use crate::{Event, EventKind, Machine, MachineBuilder};
 use horolog_model::{ModelError, System, TaskId};
