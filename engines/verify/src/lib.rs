@@ -9,45 +9,15 @@
 //! The bounds are plain data ([`Bound`]), and nothing of the analysis is used, so that a bug there cannot hide itself here. The
 //! scheduling machine is used for two things: to make the processors' decisions again, and to schedule late jobs without what went wrong.
 
-mod again;
-mod assumptions;
-mod borders;
-mod completeness;
 mod costs;
-mod costs_seen;
 mod decidable;
-mod decisions;
-mod devices;
-mod drivers;
 mod error;
-mod hidden;
-mod history;
-mod job;
-mod judge;
-mod judged;
-mod kept_waiting;
-mod kernel;
-mod levels;
-mod lifecycle;
-mod links;
-mod mode_notes;
-mod model;
-mod modes;
 mod on_record;
 mod options;
-mod order;
-mod processor;
-mod recorded;
 mod report;
 mod result;
-mod returns;
-mod sections;
-mod servers;
-mod shadow;
-mod spans;
-mod switch;
+mod state;
 mod verifier;
-mod wandering;
 
 pub use error::VerifyError;
 pub use options::{Bound, Options, Tolerance};

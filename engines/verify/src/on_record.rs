@@ -2,7 +2,7 @@
 //!
 //! In a tree a job is charged at every level, and what it executed between two records is an estimate; a budget that ran out by
 //! an estimate would make wrong decisions of right ones. So a measured tree is decided again with supplies that hold no budget:
-//! each stands where the records of its ends and returns say. What the budgets come to is judged by [`crate::levels`].
+//! each stands where the records of its ends and returns say. What the budgets come to is judged by [`crate::verifier::levels`].
 
 use horolog_model::{Capacity, LowPriority, Server, ServerId, ServerKind, SporadicRules, System};
 use horolog_sched::{Doubt, EntityId, Machine, MachineBuilder, Place, Supply, Tell};
