@@ -6,6 +6,8 @@ mod environment;
 mod gallery;
 mod left_behind;
 mod limited;
+mod long_functions;
+mod module_cycles;
 mod mutants;
 mod python;
 mod retry;
@@ -19,8 +21,8 @@ use std::process::ExitCode;
 const USAGE: &str = "cargo xtask VERB
 
   test [--quick]   every test; makes its own Python environment, installs what it needs, says what it skips
-  arrows           checks that crates depend only downwards
-  style            checks file lengths and leftovers
+  arrows           checks that crates depend only downwards, and that modules do not use each other in circles
+  style            checks the lengths of files and functions, leftovers and phrases
   site             the documents as a site in target/site; looks up its links and searches it
   setup            only the installing part of `test`
   limited S PROGRAM ARGUMENTS...
@@ -37,8 +39,8 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["test"] => test::run(&root, false),
         ["test", "--quick"] => test::run(&root, true),
-        ["arrows"] => report(&arrows::check(&root)),
-        ["style"] => report(&style::check(&root)),
+        ["arrows"] => report(&[arrows::check(&root), module_cycles::check(&root)].concat()),
+        ["style"] => report(&[style::check(&root), long_functions::check(&root)].concat()),
         ["limited", words @ ..] => limited::run(words),
         ["mutants", words @ ..] => mutants::run(&root, words),
         ["site"] => site::run(&root),

@@ -138,7 +138,9 @@ fn endless(system: &System, options: &RunOptions, folder: Option<&Path>) -> Resu
             Some(folder) => {
                 let mut told = |why: &str, path: Option<&Path>| match path {
                     Some(path) => log(format_args!("dump: {why}: {}", path.display())),
-                    None => log(format_args!("dump: {why}: not written, since this run has written as many as one may")),
+                    None => log(format_args!(
+                        "dump: {why}: not written, since this run has written as many as one may"
+                    )),
                 };
                 recorded_run(system, options, folder, Guard::ThisProgram, &asked, &mut told)
             }
