@@ -39,6 +39,7 @@ const PARTS: [Part; 8] = [
         folder: "engines/exec/src",
         calls: &[
             ("ExecError::bad_input(", "bad input (2)"),
+            ("ExecError::at(", "bad input (2)"),
             ("ExecError::machine(", "not allowed (3)"),
             ("ExecError::crashed(", "no (1)"),
         ],
@@ -130,7 +131,9 @@ fn messages(source: &str, calls: &[(&str, &str)]) -> Vec<String> {
             let Some(first) = lines.next() else { continue };
             // The message itself is put together elsewhere.
             let first = if first.starts_with("help: ") { format!("…\n    {first}") } else { first };
-            let more: Vec<String> = lines.map(|line| format!("\n    {line}")).collect();
+            // What is at a place of the file has its remedy behind it.
+            let remedy = if call.ends_with("::at(") { "help: " } else { "" };
+            let more: Vec<String> = lines.map(|line| format!("\n    {remedy}{line}")).collect();
             found.push(format!("{kind}: {first}{}", more.concat()));
         }
     }
@@ -219,4 +222,9 @@ fn the_texts_of_a_call_are_read() {
     "#;
     let found = messages(source, &[("Error::bad_input(", "bad (2)")]);
     assert_eq!(found, ["bad (2): one … of {two} (here) is\n    help: \"mend\" it now"]);
+    let placed = "Error::at(format!(\"task.{}.body\", name), \"it is not there\", \"write it down\")";
+    assert_eq!(
+        messages(placed, &[("Error::at(", "bad (2)")]),
+        ["bad (2): it is not there\n    help: write it down"]
+    );
 }
