@@ -52,6 +52,9 @@ fn main() -> ExitCode {
         Err(status) => return status,
     };
     progress::set_quiet(arguments.quiet);
+    if early.errors == ErrorForm::Json {
+        progress::hide_activities();
+    }
     if let Err(failure) = outputs::keep_inputs(&words).and_then(|()| early.formats.begin()) {
         // Programs get it in their form, too, but not in a file that is read.
         let formats = early.formats.that_lose_nothing(&words);

@@ -9,10 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 static QUIET: AtomicBool = AtomicBool::new(false);
+/// Whether what goes on is not told, since programs read standard error.
+static HIDDEN: AtomicBool = AtomicBool::new(false);
 
 /// Nothing but results and errors from now on.
 pub(crate) fn set_quiet(quiet: bool) {
     QUIET.store(quiet, Ordering::Relaxed);
+}
+
+/// No words for what goes on from now on.
+pub(crate) fn hide_activities() {
+    HIDDEN.store(true, Ordering::Relaxed);
 }
 
 /// A line for the person at the terminal.
@@ -45,7 +52,7 @@ const BETWEEN_LINES: Duration = Duration::from_secs(60);
 impl Activity {
     /// Starts showing `what`.
     pub(crate) fn start(what: &str) -> Activity {
-        if QUIET.load(Ordering::Relaxed) {
+        if QUIET.load(Ordering::Relaxed) || HIDDEN.load(Ordering::Relaxed) {
             return Activity::without_terminal();
         }
         let bar = ProgressBar::new_spinner();
@@ -76,7 +83,7 @@ impl Activity {
     pub(crate) fn now(&self, what: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(what.to_owned());
-        } else if self.said.get().elapsed() > BETWEEN_LINES {
+        } else if self.said.get().elapsed() > BETWEEN_LINES && !HIDDEN.load(Ordering::Relaxed) {
             self.said.set(Instant::now());
             say(what);
         }

@@ -128,6 +128,9 @@ fn every_end_that_is_none_well_is_an_object_where_that_is_asked_for() {
         (vec!["analyze", "late", "good"], 1, "no"),
         (vec!["check", "bad", "late"], 2, "bad-input"),
         (vec!["check", "nothing"], 2, "bad-input"),
+        (vec!["simulate", "late"], 1, "no"),
+        // No processor is named: nothing says what goes on before that is told.
+        (vec!["run", "good"], 2, "bad-input"),
         (vec![], 2, "usage"),
         (vec!["no-verb"], 2, "usage"),
     ] {
@@ -136,7 +139,7 @@ fn every_end_that_is_none_well_is_an_object_where_that_is_asked_for() {
             .enumerate()
             .map(|(place, word)| if place == 0 { (*word).to_owned() } else { at(word) })
             .collect();
-        let ended = done(["-q", "--errors", "json"].into_iter().chain(words.iter().map(String::as_str)));
+        let ended = done(["--errors", "json"].into_iter().chain(words.iter().map(String::as_str)));
         assert_eq!(ended.status, Some(status), "{words:?} {ended:?}");
         let lines: Vec<Value> = ended
             .err
