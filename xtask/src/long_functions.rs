@@ -23,7 +23,9 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
         let mut reader = Reader { long: Vec::new(), seen: 0 };
         reader.visit_file(&file);
         seen += reader.seen;
-        long.extend(reader.long.iter().map(|(name, line, lines)| format!("{path}:{line} {name} ({lines} lines)")));
+        long.extend(
+            reader.long.iter().map(|(name, line, lines)| format!("{path}:{line} {name} ({lines} lines)")),
+        );
     }
     let mut findings = Vec::new();
     if seen < 1_000 {
@@ -36,7 +38,10 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
             long.join(", ")
         ));
     } else if long.len() < ALLOWED {
-        findings.push(format!("functions: {} are left that are long: write that into xtask/src/long_functions.rs", long.len()));
+        findings.push(format!(
+            "functions: {} are left that are long: write that into xtask/src/long_functions.rs",
+            long.len()
+        ));
     }
     findings
 }
@@ -99,7 +104,8 @@ mod tests {
     #[test]
     fn a_function_of_the_limit_passes_and_one_line_more_does_not() {
         let of = |lines: usize| {
-            let text = format!("impl X {{\n    fn f() {{\n{}    }}\n}}\n", "        x();\n".repeat(lines - 2));
+            let text =
+                format!("impl X {{\n    fn f() {{\n{}    }}\n}}\n", "        x();\n".repeat(lines - 2));
             let mut reader = Reader { long: Vec::new(), seen: 0 };
             reader.visit_file(&syn::parse_file(&text).expect("Rust"));
             (reader.seen, reader.long)

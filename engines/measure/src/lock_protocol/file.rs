@@ -291,7 +291,7 @@ mod tests {
             ("[[rule]]\nsite = 1\nprotocol = \"none\"\n", "2:8", "`site` is text", "quotes"),
             ("[[rule]]\nsite = \"a.c:0\"\nprotocol = \"inheritance\"\n", "2:8", "names no call", "bus.c:40"),
             ("[[rule]]\nsite = \"a\\tb\"\nprotocol = \"inheritance\"\n", "2:8", "a\\tb", "bus.c:40"),
-            ("[default]\nprotocol = \"inherit\"\n", "2:12", "no protocol", "did you mean `inheritance`"),
+            ("[default]\nprotocol = \"inherit\"\n", "2:12", "not a protocol", "did you mean `inheritance`"),
             ("[default]\nprotocol = \"ceiling\"\n", "2:12", "needs its `priority`", "most important"),
             (
                 "[default]\nprotocol = \"inheritance\"\npriority = 3\n",

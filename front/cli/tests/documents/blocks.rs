@@ -388,9 +388,8 @@ fn commands_of_workflow(text: &str) -> Result<Vec<String>, String> {
             Event::Scalar(word, ..) => match open.last_mut() {
                 Some((true, key @ None)) => *key = Some(word.into_owned()),
                 Some((true, key)) => {
-                    if key.take().is_some_and(|key| key == "run" || key == "script") {
-                        commands.push(word.into_owned());
-                    }
+                    let is_command = key.take().is_some_and(|key| key == "run" || key == "script");
+                    commands.extend(is_command.then(|| word.into_owned()));
                 }
                 Some((false, _)) => {
                     let above = open.len().checked_sub(2).and_then(|at| open.get(at));
