@@ -79,8 +79,11 @@ const INSTEAD: [(&str, &[&str], &str); 13] = [
 /// A remedy for a key of other tools; `None` where none is known.
 pub(super) fn instead(key: &str, section: &Section, value: &Value) -> Option<String> {
     let plain = suggest::plain(key);
+    // How long a job executes, and not what: `exec = "2 ms"`.
+    let is_time = matches!(value, Value::Text(text) if text.starts_with(|first: char| first.is_ascii_digit()));
     let said = INSTEAD
         .iter()
+        .filter(|_| !(plain == "exec" && is_time))
         .find(|(noun, words, _)| *noun == section.noun && words.contains(&plain.as_str()))
         .map(|(.., remedy)| (*remedy).to_owned());
     said.or_else(|| unit_in_key(&plain, section, value))

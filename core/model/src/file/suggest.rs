@@ -1,7 +1,7 @@
 //! "Did you mean …?"
 
 /// Words of other tools and papers, with the keys and words of system files that mean the same: the first one that is allowed at the place is suggested.
-const SYNONYMS: [(&str, &[&str]); 84] = [
+const SYNONYMS: [(&str, &[&str]); 97] = [
     ("prio", &["priority"]),
     ("importance", &["priority"]),
     ("priority", &["priorities"]),
@@ -10,8 +10,8 @@ const SYNONYMS: [(&str, &[&str]); 84] = [
     ("affinity", &["cpu", "cpus"]),
     ("core", &["cpu"]),
     ("cores", &["cpus", "cpu"]),
-    ("processor", &["cpu"]),
-    ("processors", &["cpus"]),
+    ("processor", &["cpu", "platform"]),
+    ("processors", &["cpus", "platform"]),
     ("cpuset", &["cpus"]),
     ("rate", &["period", "separation"]),
     ("frequency", &["period", "rate", "separation"]),
@@ -86,6 +86,19 @@ const SYNONYMS: [(&str, &[&str]); 84] = [
     ("ds", &["deferrable"]),
     ("latency", &["deadline"]),
     ("critical", &["constraint"]),
+    ("exec", &["wcet"]),
+    ("thread", &["task"]),
+    ("threads", &["task"]),
+    ("process", &["task"]),
+    ("processes", &["task"]),
+    ("runnable", &["task"]),
+    ("runnables", &["task"]),
+    ("job", &["task"]),
+    ("jobs", &["task"]),
+    ("irq", &["interrupt"]),
+    ("isr", &["interrupt"]),
+    ("hardware", &["platform"]),
+    ("machine", &["platform"]),
 ];
 
 const RATE_MONOTONIC: &[&str] = &["rate-monotonic", "fixed-priority"];
