@@ -168,7 +168,12 @@ fn clusters_and_modes_are_refused_and_left_unknown_by_name() {
     std::fs::write(&file, text).expect("writable");
     let ran = done(["run", &file, "--for", "100ms"]);
     assert_eq!(ran.no_panic().status, Some(2), "{ran:?}");
-    assert!(ran.err.contains("scheduler.pair.cpus") && ran.err.contains("simulate"), "{ran:?}");
+    assert!(
+        ran.err.contains("cannot schedule cpus [0, 1] together")
+            && ran.err.contains("system.toml:41:8")
+            && ran.err.contains("simulate"),
+        "{ran:?}"
+    );
     let trace = inside(&place, "simulated.trace");
     let simulated = done(["simulate", &file, "--for", "500ms", "--trace", &trace]);
     assert!(simulated.no_panic().status.is_some_and(|status| status < 2), "{simulated:?}");
