@@ -76,13 +76,16 @@ extern "C" fn close_in_child() {
 pub(super) fn start(answer: Answer) -> Result<(), Error> {
     let io = |error: std::io::Error| Error::io("listening for recorders", &error, "the name is taken");
     let listener = UnixListener::bind_addr(&address(std::process::id())?).map_err(io)?;
+    listener.set_nonblocking(true).map_err(io)?;
     let listener = UnixListener::from(out_of_the_way(listener.into()));
     LISTENER.keep(listener.as_raw_fd());
+    // Now, and not in the thread: by then the program may have given the number to a file of its own.
+    let own = file_at(listener.as_raw_fd());
     // SAFETY: registers a function that stays loaded, since the library does.
     unsafe { libc::pthread_atfork(None, None, Some(close_in_child)) };
     with_signals_blocked(|| {
         let built = std::thread::Builder::new().name("horolog-trace".to_owned());
-        built.stack_size(256 << 10).spawn(move || wait_for_recorders(listener, answer))
+        built.stack_size(256 << 10).spawn(move || wait_for_recorders(listener, own, answer))
     })
     .map(drop)
     .map_err(|error| Error::io("starting the thread horolog-trace", &error, ""))
@@ -92,12 +95,11 @@ pub(super) fn start(answer: Answer) -> Result<(), Error> {
 const LOOK_EVERY_MS: i32 = 100;
 
 /// Until the program has no other thread, or has closed the socket.
-fn wait_for_recorders(listener: UnixListener, answer: Answer) {
+fn wait_for_recorders(listener: UnixListener, own: Option<(u64, u64)>, answer: Answer) {
     thread::set_name("horolog-trace");
     // The program may close all numbers, and give this one to a file of its own: that is not ours to touch.
     let listener = ManuallyDrop::new(listener);
-    let own = file_at(listener.as_raw_fd());
-    if own.is_none() || listener.set_nonblocking(true).is_err() {
+    if own.is_none() {
         return;
     }
     loop {
