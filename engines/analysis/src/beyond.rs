@@ -5,16 +5,13 @@
 //! test cannot forget it. What asks for an answer about a whole system says `unknown` instead of failing.
 
 use crate::error::AnalysisError;
-use crate::result::{Analysis, Schedulable, TaskVerdict, TestResult, Verdict};
+use crate::result::{Analysis, NO_TEST, Schedulable, TaskVerdict, TestResult, Verdict};
 use crate::{mixed_criticality, spin_locks, suspended_waits};
 use horolog_model::{
     CpuId, Device, Policy, Preemption, PriorityAssignment, Protocol, Resource, Server, ServerId, ServerKind,
     System, Task, TaskId,
 };
 use horolog_time::Span;
-
-/// What stands for the name of a test where no test knows the task.
-pub const NO_TEST: &str = "none";
 
 /// Why there is no answer about any task; `None` where the tests know everything that the system says.
 pub(crate) fn why(system: &System) -> Option<String> {

@@ -154,7 +154,7 @@ pub fn demand_test(
 ) -> Option<bool> {
     // Whole and fractional parts apart: the fractions' common denominator would leave 128 bits.
     let limit = u128::from(deadline.as_ns());
-    let mut total = crate::load_bound::FractionSum::default();
+    let mut total = crate::fraction_sum::FractionSum::default();
     total.add(Ratio::from_integer(u128::from(execution.as_ns())))?;
     for task in more_important {
         total.add(bound.of(task, deadline)?)?;

@@ -22,7 +22,7 @@
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, InterruptLoad, LONGEST_NS};
 use crate::error::AnalysisError;
-use crate::explain::TermKind;
+use crate::explanation::TermKind;
 use crate::options::Options;
 use crate::result::{DeviceVerdict, TaskVerdict, Verdict};
 use crate::server::place::{Source, place_of};

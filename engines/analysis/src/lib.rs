@@ -16,7 +16,9 @@ pub mod driver;
 pub mod edf;
 mod error;
 mod explain;
+mod explanation;
 pub mod fixed_priority;
+mod fraction_sum;
 pub mod frame_grabber;
 pub mod global;
 pub mod hyperbolic_load;
@@ -27,6 +29,7 @@ mod options;
 pub mod partition;
 mod promotion_times;
 pub mod quick_facts;
+mod remedies;
 mod result;
 pub mod segments;
 pub mod sensitivity;
@@ -34,20 +37,21 @@ pub mod server;
 mod spin_locks;
 mod spin_priority;
 mod suspended_waits;
+mod terms;
 mod tree;
 pub mod utilisation;
 mod waiting;
 
 pub use assignment::{Derived, derived_priorities, resolve, resolve_priorities};
-pub use beyond::NO_TEST;
 pub use certify::certify;
 pub use error::AnalysisError;
-pub use explain::{Explanation, Term, TermKind, explain};
+pub use explain::explain;
+pub use explanation::{Explanation, Term, TermKind};
 pub use options::Options;
 pub use quick_facts::Utilisation;
 pub use result::{
-    Analysis, DeviceVerdict, LargestBudget, MissWitness, ProcessorVerdict, PromotionTime, Schedulable,
-    ServerVerdict, TaskVerdict, TestResult, Verdict,
+    Analysis, DeviceVerdict, LargestBudget, MissWitness, NO_TEST, ProcessorVerdict, PromotionTime,
+    Schedulable, ServerVerdict, TaskVerdict, TestResult, Verdict,
 };
 pub use sensitivity::{Help, Remedy, Sensitivity};
 pub use server::size::{PeriodSize, ServerSize, size_server};

@@ -13,6 +13,7 @@
 
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask};
+pub use crate::result::Utilisation;
 use crate::result::{TestResult, Verdict};
 use crate::utilisation;
 use num_bigint::BigUint;
@@ -22,15 +23,6 @@ use num_rational::Ratio;
 const EXACT_TASKS: usize = 32;
 /// Above so many tasks the exact fractions are not worth their digits.
 const MOST_TASKS: usize = 1_000;
-
-/// Σ C/T of the tasks with their costs, interrupts and interference.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-pub struct Utilisation {
-    /// The reduced fraction as text, `"43/100"`; `None` for more than a thousand terms.
-    pub exact: Option<String>,
-    /// Parts per billion, rounded up; `None` beyond 64 bits.
-    pub ppb: Option<u64>,
-}
 
 /// The long-run shares of everything on the processor, as fractions c/t.
 pub(crate) fn shares(cpu: &CpuModel) -> Vec<(u64, u64)> {

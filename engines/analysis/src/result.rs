@@ -1,11 +1,13 @@
 //! What an analysis answers: `horolog.analysis/1`.
 
-use crate::quick_facts::Utilisation;
-use crate::sensitivity::{Remedy, Sensitivity};
+use crate::remedies::{Remedy, Sensitivity};
 use horolog_model::CpuId;
 use horolog_model::pattern::ReleasePattern;
 use horolog_time::Span;
 use serde::Serialize;
+
+/// What stands for the name of a test where no test knows the task.
+pub const NO_TEST: &str = "none";
 
 /// Whether a task meets its deadline in every run that the model allows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
@@ -244,6 +246,15 @@ pub struct ProcessorVerdict {
     /// How far from the edge of schedulability; `None` where it was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<Sensitivity>,
+}
+
+/// Σ C/T of the tasks with their costs, interrupts and interference.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Utilisation {
+    /// The reduced fraction as text, `"43/100"`; `None` for more than a thousand terms.
+    pub exact: Option<String>,
+    /// Parts per billion, rounded up; `None` beyond 64 bits.
+    pub ppb: Option<u64>,
 }
 
 /// What can be said of a device's events.

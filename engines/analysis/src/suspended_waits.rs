@@ -39,7 +39,7 @@ mod remote;
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask, LONGEST_NS};
 use crate::error::AnalysisError;
-use crate::explain::TermKind;
+use crate::explanation::TermKind;
 use crate::fixed_priority::priority_of;
 use crate::hyperbolic_load::HyperbolicLoad;
 use crate::options::Options;

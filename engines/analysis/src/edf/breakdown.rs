@@ -5,8 +5,9 @@ use super::sections::sections;
 use super::{Budget, EdfResponse, NpTime, ResponseAnalysis, constant_bandwidth};
 use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
-use crate::explain::{Explanation, TermKind, Terms, narrow};
+use crate::explanation::{Explanation, TermKind};
 use crate::options::Options;
+use crate::terms::{Terms, narrow};
 use horolog_model::System;
 use horolog_time::Span;
 

@@ -2,10 +2,10 @@
 
 use super::exact::{By, Search};
 use super::{Scratch, SporadicTask, Undecided, longest_ns, search_sporadic, unit_of};
-use crate::explain::{Explanation, Term, TermKind};
+use crate::explanation::{Explanation, Term, TermKind};
 use crate::options::Options;
 use crate::quick_facts::{self, Utilisation};
-use crate::result::{MissWitness, ProcessorVerdict, TaskVerdict, TestResult, Verdict};
+use crate::result::{MissWitness, NO_TEST, ProcessorVerdict, TaskVerdict, TestResult, Verdict};
 use crate::utilisation;
 use horolog_model::pattern::{PatternJob, ReleasePattern, TaskPattern, Witness};
 use horolog_model::{Arrival, Cluster, Order, Preemption, System, Task, TaskId};
@@ -523,7 +523,7 @@ pub(crate) fn explain(system: &System, place: usize, id: TaskId, options: &Optio
     let set = Set::of(system, place);
     let task = system.task(id);
     let verdict = found.tasks.into_iter().find(|(other, _)| *other == id).map(|(_, verdict)| verdict);
-    let Some(verdict) = verdict else { return Explanation::unresolved(&task.name, crate::beyond::NO_TEST) };
+    let Some(verdict) = verdict else { return Explanation::unresolved(&task.name, NO_TEST) };
     let mut explanation = Explanation::unresolved(&task.name, verdict.test);
     let Some(response) = verdict.response else {
         let why = verdict.tests.first().and_then(|test| test.note.clone());

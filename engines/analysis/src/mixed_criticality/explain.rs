@@ -4,7 +4,7 @@ use super::bounds::{Shares, shares};
 use super::{Set, analyze, obstacle, with_priorities};
 use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
-use crate::explain::{Explanation, Term, TermKind};
+use crate::explanation::{Explanation, Term, TermKind};
 use crate::options::Options;
 use horolog_model::{System, TaskId};
 use horolog_time::Span;
@@ -13,7 +13,7 @@ use horolog_time::Span;
 pub(crate) fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explanation, AnalysisError> {
     let name = &system.task(id).name;
     if let Some(why) = obstacle(system) {
-        let explanation = Explanation::unresolved(name, crate::beyond::NO_TEST);
+        let explanation = Explanation::unresolved(name, crate::result::NO_TEST);
         return Ok(Explanation { reason: Some(why), ..explanation });
     }
     let verdict = analyze(system, options)?.tasks.swap_remove(id.index());

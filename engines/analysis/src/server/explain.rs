@@ -6,7 +6,7 @@ use super::supply::Service;
 use super::verdict::{HighPlace, Known, low_place, queued, service_of};
 use super::{CpuServer, NoAnswer};
 use crate::cpu_model::CpuModel;
-use crate::explain::{Explanation, Term, TermKind};
+use crate::explanation::{Explanation, Term, TermKind};
 use crate::hyperbolic_load::HyperbolicLoad;
 use crate::options::Options;
 use horolog_model::{System, TaskId};

@@ -3,7 +3,7 @@
 use super::{Above, CpuServer, NoAnswer, Seen};
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask, InterruptLoad};
-use crate::explain::TermKind;
+use crate::explanation::TermKind;
 use crate::fixed_priority::sections::{Blocked, Sections};
 use horolog_model::Priority;
 

@@ -2,7 +2,7 @@
 
 use super::{Gap, Part, Waits};
 use crate::cpu_model::{CpuModel, CpuTask};
-use crate::explain::{Explanation, Term, TermKind};
+use crate::explanation::{Explanation, Term, TermKind};
 use crate::result::{TaskVerdict, TestResult, Verdict};
 use crate::utilisation;
 use horolog_model::{CpuId, Protocol, TaskId};

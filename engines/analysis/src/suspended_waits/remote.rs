@@ -15,7 +15,7 @@
 use super::{Add, Gap, Waits, boosts};
 use crate::cpu_model::{CpuTask, Held};
 use crate::error::AnalysisError;
-use crate::explain::TermKind;
+use crate::explanation::TermKind;
 use crate::spin_locks::Delays;
 use horolog_model::{CpuId, System};
 use std::collections::BTreeSet;

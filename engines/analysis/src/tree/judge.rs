@@ -5,7 +5,7 @@ use super::supply::{Load, TreeSupply};
 use super::{Node, Reason, Tree};
 use crate::beyond;
 use crate::error::AnalysisError;
-use crate::explain::{Explanation, Term, TermKind};
+use crate::explanation::{Explanation, Term, TermKind};
 use crate::options::Options;
 use crate::result::{ServerVerdict, TaskVerdict, TestResult, Verdict};
 use crate::server::{self, Above, NoAnswer, Service, queue};
