@@ -16,7 +16,7 @@ const ALLOWED: [(&str, usize); 19] = [
     ("core/model", 15),
     ("core/probe", 15),
     ("core/trace", 4),
-    ("engines/analysis", 27),
+    ("engines/analysis", 12),
     ("engines/exec", 10),
     ("engines/interchange", 2),
     ("engines/measure", 6),

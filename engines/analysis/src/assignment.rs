@@ -1,7 +1,7 @@
 //! Priority assignment: deadline-monotonic, rate-monotonic and Audsley's optimal one.
 
 use crate::arrival_curve::ArrivalCurve;
-use crate::cpu_model::{CpuModel, CpuTask};
+use crate::cpu_model::{CpuModel, CpuTask, has_waits};
 use crate::error::AnalysisError;
 use crate::fixed_priority;
 use crate::options::Options;
@@ -114,7 +114,7 @@ const ROUNDS: u32 = 100;
 /// Audsley's order of one processor's tasks, most important first.
 fn audsley(system: &System, cpu: CpuId) -> Result<Vec<TaskId>, AnalysisError> {
     let model = CpuModel::new(system, cpu)?;
-    if crate::waiting::has_waits(&model) {
+    if has_waits(&model) {
         return Err(AnalysisError::outside(
             "system.priorities",
             "Audsley's search needs tests that do not depend on the order of more important tasks; answers of devices do",

@@ -2,7 +2,7 @@
 
 use crate::arrival_curve::ArrivalCurve;
 use crate::beyond;
-use crate::cpu_model::CpuModel;
+use crate::cpu_model::{CpuModel, Seen, Waiting};
 use crate::error::AnalysisError;
 use crate::explanation::{Explanation, Term, TermKind};
 use crate::fixed_priority::sections::Sections;
@@ -11,11 +11,9 @@ use crate::hyperbolic_load::HyperbolicLoad;
 use crate::mixed_criticality;
 use crate::options::Options;
 use crate::result::NO_TEST;
-use crate::server::Seen;
 use crate::suspended_waits;
 use crate::terms::{Terms, narrow, too_long};
 use crate::tree;
-use crate::waiting::Waiting;
 use crate::{assignment::resolve_priorities, fixed_priority::level::Worst};
 use horolog_model::{Policy, System, TaskId};
 use horolog_time::Span;

@@ -5,6 +5,7 @@
 //! a priority assignment, promotion times.
 //! Decisions are taken on integers and exact ratios; floating point is for display alone.
 
+mod answer;
 pub mod arrival_curve;
 pub mod assignment;
 pub mod batch;
@@ -25,6 +26,7 @@ pub mod hyperbolic_load;
 mod links;
 pub mod load_bound;
 pub mod mixed_criticality;
+mod model;
 mod options;
 pub mod partition;
 mod promotion_times;
@@ -175,7 +177,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
         let (mut verdicts, tests) = hard_verdicts(&resolved, &model, options)?;
         notes.extend(model.has_costs.then(|| costs_note(cpu)));
         notes.extend(sections_note(&resolved, &model));
-        let waits = waiting::has_waits(&model);
+        let waits = cpu_model::has_waits(&model);
         let explores = options.sensitivity && !waits && explores(&resolved, &model);
         let sensitivity = match explores {
             true => Some(sensitivity::explore(&model, resolved.policy(), options, &mut verdicts)?),
@@ -197,7 +199,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
                 Some(server::server_verdict(&resolved, &model, index, &known, options)?);
         }
         reasons.extend(server::short_jobs::reasons(&resolved, &model, whole)?);
-        let mut here = driver::verdicts(&resolved, &model, &served, options);
+        let mut here = server::devices::verdicts(&resolved, &model, &served, options);
         if waits {
             notes.push(format!(
                 "cpu {}: a task waits for a device within its job, so every bound rests on the deadlines of the tasks \

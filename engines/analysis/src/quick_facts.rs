@@ -100,7 +100,7 @@ fn obstacle(cpu: &CpuModel) -> Option<&'static str> {
     if !cpu.interrupts.is_empty() || !cpu.interferences.is_empty() || cpu.context_switch > 0 {
         return Some("the platform has costs or interference");
     }
-    if !cpu.servers.iter().all(crate::server::CpuServer::is_harmless) {
+    if !cpu.servers.iter().all(crate::cpu_model::CpuServer::is_harmless) {
         return Some("a server takes part");
     }
     if cpu.has_sections() {

@@ -1,8 +1,23 @@
 //! Segment graphs: the ways that a job can end. What may still follow a segment says
 //! [`SegmentGraph::best_remainders`] and its opposite.
 
-use crate::cpu_model::Ending;
+use crate::cpu_model::{Ending, Shape};
 use horolog_model::SegmentGraph;
+
+impl Shape {
+    /// The shape of a segment graph: the switch to the job before its first segment, the switch away after its
+    /// last. `None` on overflow.
+    pub(crate) fn of_graph(graph: &SegmentGraph, context_switch: u64) -> Option<Shape> {
+        let longest_segment = graph.segments.iter().map(|s| s.wcet.as_ns()).max()?;
+        let mut endings = endings(graph)?;
+        for ending in &mut endings {
+            ending.last = ending.last.checked_add(context_switch)?;
+            let at_start = if ending.before == 0 { &mut ending.last } else { &mut ending.before };
+            *at_start = at_start.checked_add(context_switch)?;
+        }
+        Some(Shape { preemptive: false, longest_segment, endings })
+    }
+}
 
 /// Every way that a job can end that no other dominates, by falling work before the last segment.
 ///

@@ -30,24 +30,11 @@ mod queue;
 
 use self::queue::{Longest, longest_wait};
 use crate::arrival_curve::ArrivalCurve;
-use crate::cpu_model::LONGEST_NS;
+use crate::cpu_model::{LONGEST_NS, SpinsAt};
 use crate::error::AnalysisError;
 use crate::hyperbolic_load::HyperbolicLoad;
 use horolog_model::{Access, CpuId, Preemption, Protocol, System, Task};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// At which priority the jobs of a processor spin for a resource.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum SpinsAt {
-    /// Above every task.
-    Highest,
-    /// At this priority: who is more important preempts them.
-    Priority(horolog_model::Priority),
-    /// At the resource's ceiling on the processor, where they also hold it: who is more important preempts them.
-    Ceiling,
-    /// At their own priority: who is more important preempts them, and they ask anew.
-    Own,
-}
 
 /// How long requests of one processor wait at most, by the place of the resource and what they do with it.
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,8 @@
 //! Collects the terms of one bound.
 
-use crate::cpu_model::{CpuModel, CpuTask, Held};
+use crate::cpu_model::{CpuModel, CpuServer, CpuTask, Held};
 use crate::error::AnalysisError;
 use crate::explanation::{Term, TermKind};
-use crate::server::CpuServer;
 use horolog_model::System;
 use horolog_time::Span;
 

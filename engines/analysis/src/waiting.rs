@@ -27,25 +27,14 @@
 //! Source: `chen19` (suspension as computation for the task itself, as jitter for those below).
 
 use crate::arrival_curve::ArrivalCurve;
-use crate::cpu_model::{CpuModel, CpuTask, LONGEST_NS};
-use crate::driver;
+use crate::cpu_model::{CpuModel, LONGEST_NS, Waiting, has_waits};
 use crate::error::AnalysisError;
 use crate::options::Options;
 use crate::result::{DeviceVerdict, TaskVerdict, Verdict};
+use crate::server::devices;
 use horolog_model::{
     Arrival, Device, DeviceClass, Policy, Preemption, Request, RequestMode, RequestOrder, System, Task,
 };
-
-/// How the jobs of one task wait.
-#[derive(Clone, Debug)]
-pub struct Waiting {
-    /// When its execution comes, as others see it.
-    pub(crate) seen: ArrivalCurve,
-    /// What a job executes, context switches included, ns.
-    pub(crate) execution: u64,
-    /// Its requests, each with the longest time until its answer, ns; `None`: nothing bounds it.
-    pub(crate) answers: Vec<(String, Option<u64>)>,
-}
 
 /// The requests of a task that its jobs wait for.
 pub(crate) fn waits<'a>(system: &'a System, task: &'a str) -> impl Iterator<Item = &'a Request> {
@@ -116,41 +105,6 @@ impl Waiting {
         };
         Some(Waiting { seen, execution: wcet, answers })
     }
-
-    /// How long the answers take together; `None` where one has no bound.
-    pub(crate) fn total(&self) -> Option<u64> {
-        self.answers.iter().try_fold(0_u64, |sum, (_, answer)| sum.checked_add((*answer)?))
-    }
-}
-
-impl CpuTask {
-    /// Whether a job may wait, and come back behind its equals.
-    pub(crate) fn may_wait(&self) -> bool {
-        self.waiting.is_some() || self.lock_waits > 0
-    }
-
-    /// How often a job suspends itself.
-    pub(crate) fn suspensions(&self) -> u64 {
-        self.waiting.as_ref().map_or(0, |waiting| waiting.answers.len() as u64)
-    }
-
-    /// How often a job gets the processor at most where no other task is more important.
-    pub(crate) fn turns(&self) -> u64 {
-        self.suspensions() + self.lock_waits + 1
-    }
-
-    /// When its execution comes and how much, as others see it.
-    pub(crate) fn seen(&self) -> (&ArrivalCurve, u64) {
-        match &self.waiting {
-            Some(waiting) => (&waiting.seen, waiting.execution),
-            None => (&self.arrival, self.wcet),
-        }
-    }
-
-    /// Whether it waits for something that nothing bounds.
-    pub(crate) fn waits_unbounded(&self) -> bool {
-        self.waiting.as_ref().is_some_and(|waiting| waiting.total().is_none())
-    }
 }
 
 /// Bounds every answer that a task of the processor waits for, and adds it to what its task's own bound counts.
@@ -158,7 +112,7 @@ pub(crate) fn settle(system: &System, cpu: &mut CpuModel, options: &Options) -> 
     if !has_waits(cpu) {
         return Ok(());
     }
-    let events = driver::verdicts_of_all(system, cpu, options)?;
+    let events = devices::verdicts_of_all(system, cpu, options)?;
     for task in &mut cpu.tasks {
         let Some(waiting) = &mut task.waiting else { continue };
         for (name, answer) in &mut waiting.answers {
@@ -176,11 +130,6 @@ pub(crate) fn settle(system: &System, cpu: &mut CpuModel, options: &Options) -> 
         }
     }
     Ok(())
-}
-
-/// Whether a task of the processor waits for a device.
-pub(crate) fn has_waits(cpu: &CpuModel) -> bool {
-    cpu.tasks.iter().any(|task| task.waiting.is_some())
 }
 
 /// The longest time from a request to its answer, ns.

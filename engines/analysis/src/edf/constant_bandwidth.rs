@@ -16,11 +16,11 @@
 //! Sufficient; exact in the sense that no larger share passes this criterion. Sources: `abeni98`, `spuri96b`, `baruah90`.
 
 use super::{Arrivals, Budget, EdfSet, EdfSolver, EdfTask, EdfVerdict, NpTime};
+use crate::answer::{Capacity, NoAnswer};
 use crate::arrival_curve::ArrivalCurve;
-use crate::cpu_model::{CpuModel, CpuTask};
+use crate::cpu_model::{CpuModel, CpuServer, CpuTask};
 use crate::options::Options;
 use crate::result::{TaskVerdict, TestResult, Verdict};
-use crate::server::{Capacity, CpuServer, NoAnswer};
 use horolog_time::Span;
 use num_bigint::BigInt;
 use num_rational::{BigRational, Ratio};

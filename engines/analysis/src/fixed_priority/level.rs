@@ -3,11 +3,10 @@
 //! This is the general engine. [`crate::fixed_priority::Solver`] is the fast one for sets that it covers; tests
 //! hold the two against each other.
 
-use super::levels::Known;
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{Ending, InterruptLoad};
 use crate::hyperbolic_load::HyperbolicLoad;
-use crate::utilisation;
+use crate::utilisation::{self, RunningSum};
 use horolog_certificate::{Horizon, JobProof};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -30,6 +29,17 @@ impl Row<'_> {
             ArrivalCurve::Listed { .. } => None,
         }
     }
+}
+
+/// What a level asks for in the long run, as far as it is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Known {
+    /// How many rows of more important tasks count, from the first one on.
+    pub(crate) rows: usize,
+    /// The shares of these, of the equal ones and of the task itself.
+    pub(crate) sum: RunningSum,
+    /// The same without costs.
+    pub(crate) bare: RunningSum,
 }
 
 /// One task and all that can delay it.

@@ -1,6 +1,6 @@
 //! All priority levels of one processor, built once: the tasks in one order, and what each level asks for in the long run.
 
-use super::level::Row;
+use super::level::{Known, Row};
 use super::priority_of;
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask};
@@ -25,17 +25,6 @@ struct Place {
     /// Its own row.
     own: usize,
     known: Known,
-}
-
-/// What a level asks for in the long run, as far as it is known.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Known {
-    /// How many rows of more important tasks count, from the first one on.
-    pub(crate) rows: usize,
-    /// The shares of these, of the equal ones and of the task itself.
-    pub(crate) sum: RunningSum,
-    /// The same without costs.
-    pub(crate) bare: RunningSum,
 }
 
 impl<'a> Levels<'a> {

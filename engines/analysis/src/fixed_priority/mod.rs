@@ -16,6 +16,7 @@
 //! `docs/concepts/deferred-preemption.md`. Sources: `joseph86`, `lehoczky90`, `tindell94`, `george96`, `bril09`;
 //! sections that hold resources: [`sections`].
 
+mod attained;
 pub(crate) mod level;
 mod levels;
 mod offsets;
@@ -30,17 +31,16 @@ mod witness;
 pub use solver::{LANES, LARGEST_NS, PlainTask, Solver};
 
 use crate::arrival_curve::ArrivalCurve;
-use crate::cpu_model::{CpuModel, CpuTask, Ending, InterruptLoad};
-use crate::driver::Poller;
+use crate::cpu_model::{CpuModel, CpuTask, Ending, InterruptLoad, Poller, Seen};
 use crate::error::AnalysisError;
 use crate::options::Options;
 use crate::result::{MissWitness, TaskVerdict, TestResult, Verdict};
-use crate::server::{Seen, attained};
 use crate::utilisation;
+use attained::{attained, source_of_terms};
 use horolog_model::{Priority, System};
 use horolog_time::Span;
-use level::{Level, Row, Stop};
-use levels::{Known, Levels};
+use level::{Known, Level, Row, Stop};
+use levels::Levels;
 use sections::Sections;
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -519,7 +519,7 @@ fn name_of(
     of_sections: Option<(&'static str, &'static str)>,
 ) -> (&'static str, &'static str) {
     let task = &cpu.tasks[index];
-    if let Some(source) = crate::server::source_of_terms(cpu, index) {
+    if let Some(source) = source_of_terms(cpu, index) {
         return match variant {
             Variant::Uniform => ("fp-servers-uniform", source),
             Variant::Integer => ("fp-servers-integer", source),

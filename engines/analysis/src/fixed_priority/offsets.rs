@@ -47,7 +47,7 @@ pub(crate) fn applies(cpu: &CpuModel) -> bool {
     let fixed = |task: &crate::cpu_model::CpuTask| {
         task.is_periodic && task.offset.is_some() && task.shape.preemptive && task.arrival.jitter() == 0
     };
-    let harmless = cpu.servers.iter().all(crate::server::CpuServer::is_harmless);
+    let harmless = cpu.servers.iter().all(crate::cpu_model::CpuServer::is_harmless);
     harmless
         && cpu.drivers.is_empty()
         && !cpu.has_sections()

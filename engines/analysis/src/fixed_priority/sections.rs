@@ -54,9 +54,9 @@
 //! where the task itself holds nothing to its end above its own priority: who is released in that last section comes after it.
 
 use super::priority_of;
+use crate::cpu_model::SpinsAt;
 use crate::cpu_model::{CpuModel, Held};
 use crate::error::AnalysisError;
-use crate::spin_locks::SpinsAt;
 use horolog_model::{Priority, Protocol};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

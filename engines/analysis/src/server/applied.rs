@@ -2,6 +2,7 @@
 //! server's least budget must be proven with the advised one. That covers what the search for the budget does not look at:
 //! deadlines of devices, soft deadlines behind other servers, tasks above the server, and the way from the file to the model.
 
+use super::devices;
 use super::largest::{Largest, largest_budget};
 use super::verdict::{Known, soft_verdicts};
 use crate::cpu_model::CpuModel;
@@ -147,7 +148,7 @@ fn promises(
             }
         }
     }
-    let devices = driver::verdicts(&applied, &model, &served, options);
+    let devices = devices::verdicts(&applied, &model, &served, options);
     promises.extend(
         devices
             .into_iter()

@@ -2,29 +2,12 @@
 
 use super::victim::scale;
 use super::{NoAnswer, Retention, Victim, spend};
+pub use crate::answer::Capacity;
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::InterruptLoad;
 use crate::utilisation;
 use num_rational::{BigRational, Ratio};
 use num_traits::{One, Signed, ToPrimitive};
-
-/// The largest safe capacity of a server of a given period.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Capacity {
-    /// The largest capacity, in ns: with it every task meets, with any larger one some task misses.
-    pub exact: Ratio<u128>,
-    /// The victim that binds it, as an index; `None` where the period itself does.
-    pub binding: Option<usize>,
-}
-
-impl Capacity {
-    /// The largest capacity in whole nanoseconds: what a system file can say.
-    #[must_use]
-    pub fn floor_ns(&self) -> u64 {
-        // At most the period, which is 64 bits.
-        self.exact.to_integer().to_u64().unwrap_or(u64::MAX)
-    }
-}
 
 /// The largest capacity of a server of this period with which all `victims` meet their deadlines; `None` where they
 /// do not even without the server.

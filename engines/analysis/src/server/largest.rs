@@ -1,8 +1,8 @@
 //! The largest safe capacity of a server of a system.
 
-use super::{Above, Capacity, NoAnswer, Seen, Victim, largest_capacity};
+use super::{Above, Capacity, NoAnswer, Victim, largest_capacity};
 use crate::arrival_curve::ArrivalCurve;
-use crate::cpu_model::{CpuModel, InterruptLoad};
+use crate::cpu_model::{CpuModel, InterruptLoad, Seen, has_waits};
 use crate::edf::{self, constant_bandwidth};
 use crate::error::AnalysisError;
 use crate::fixed_priority;
@@ -45,7 +45,7 @@ pub(crate) fn largest_budget(
     policy: Policy,
     options: &Options,
 ) -> Result<Result<Largest, String>, AnalysisError> {
-    if crate::waiting::has_waits(cpu) {
+    if has_waits(cpu) {
         return Ok(Err("a task waits for a device, whose answers depend on the budget".to_owned()));
     }
     let closed = match policy {

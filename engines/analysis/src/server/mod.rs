@@ -25,14 +25,14 @@
 
 pub mod above;
 mod applied;
-mod attained;
 pub mod capacity;
-mod cpu_server;
+pub(crate) mod devices;
 pub(crate) mod explain;
 pub(crate) mod largest;
 pub(crate) mod place;
 pub mod promotion;
 pub mod queue;
+mod server_verdict;
 pub(crate) mod short_jobs;
 pub mod size;
 pub mod sizing;
@@ -42,42 +42,15 @@ pub(crate) mod verdict;
 pub mod victim;
 
 pub use above::Above;
-pub(crate) use attained::{attained, source_of_terms};
 pub use capacity::{Capacity, largest_capacity};
-pub use cpu_server::CpuServer;
-pub(crate) use cpu_server::{Seen, moves, parts};
+pub(crate) use server_verdict::server_verdict;
 pub use supply::{Serve, Service, Supply};
-pub(crate) use verdict::{Known, misses_without_are_misses, server_verdict, soft_verdicts};
+pub(crate) use verdict::{Known, misses_without_are_misses, soft_verdicts};
 pub use victim::{HardTask, Retention, Victim, victims};
 
+pub use crate::answer::NoAnswer;
+pub use crate::cpu_model::CpuServer;
 use crate::fixed_priority::level::Stop;
-
-/// Why a question about a server has no answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, thiserror::Error)]
-#[non_exhaustive]
-pub enum NoAnswer {
-    /// More work than the processor, or the server, can do in the long run.
-    #[error("more is asked for than the processor, or the server, gives in the long run")]
-    Overload,
-    /// The effort ran out.
-    #[error("the effort allowed by the options ran out")]
-    Effort,
-    /// The numbers leave the arithmetic.
-    #[error("the numbers leave 63 bits of nanoseconds")]
-    TooLarge,
-    /// A load that does not come in whole pieces at least a separation apart.
-    #[error("a list of arrivals or a measured load stands above: there is no exact ratio")]
-    NotPiecewise,
-    /// A server by POSIX's letter: it can take more than its capacity in a period, and is owed no less.
-    #[error("no bound is known for a sporadic server with rules = \"posix\"")]
-    PosixServer,
-    /// The tasks and servers together do not pass the test that the server's promise rests on.
-    #[error("the tasks and servers of the processor are not schedulable together")]
-    NotSchedulable,
-    /// The server's capacity is not certain to be served within its period.
-    #[error("work above the server may keep it from its whole capacity in a period")]
-    NotGuaranteed,
-}
 
 impl From<Stop> for NoAnswer {
     fn from(stop: Stop) -> NoAnswer {

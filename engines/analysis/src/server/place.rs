@@ -1,11 +1,12 @@
 //! Where work of a server stands: all that can delay it there, by name.
 
-use super::{Above, CpuServer, NoAnswer, Seen};
+use super::{Above, NoAnswer};
 use crate::arrival_curve::ArrivalCurve;
-use crate::cpu_model::{CpuModel, CpuTask, InterruptLoad};
+use crate::cpu_model::{CpuModel, CpuServer, CpuTask, InterruptLoad, LONGEST_NS, Seen};
 use crate::explanation::TermKind;
 use crate::fixed_priority::sections::{Blocked, Sections};
-use horolog_model::Priority;
+use crate::hyperbolic_load::HyperbolicLoad;
+use horolog_model::{Enforcement, Priority};
 
 /// A place and who is above it.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +57,28 @@ pub(crate) fn top_place(cpu: &CpuModel, own_index: usize) -> Place {
     place.above.blocking = cpu.context_switch;
     place.push_switching(&cpu.servers[own_index]);
     place
+}
+
+impl CpuServer {
+    /// Where the kernel serves it: what it takes above all tasks if `above` can hold it up; the whole processor where nothing
+    /// bounds that. `None` where it leaves the numbers.
+    pub(crate) fn reserve(&mut self, above: &Above) -> Option<()> {
+        let (Some(Enforcement::Kernel { latency }), Some(capacity)) =
+            (self.kind.enforcement(), self.kind.capacity())
+        else {
+            return Some(());
+        };
+        let within = |ns: u64| Some(ns).filter(|&ns| ns <= LONGEST_NS);
+        let (budget, period) = (capacity.budget.as_ns(), capacity.period.as_ns());
+        let whole = within(budget.checked_add(self.overhead)?)?;
+        let done = above.finish(u128::from(whole), &mut 1_000_000);
+        let delay = done.ok().filter(|&done| done <= u128::from(period)).map(|done| done as u64 - whole);
+        self.reservation = Some(match delay.and_then(|delay| delay.checked_add(self.costs.late)) {
+            Some(delay) => HyperbolicLoad::of_reservation(whole, period, delay, within(latency.as_ns())?)?,
+            None => HyperbolicLoad { utilisation_ppb: 1_000_000_000, period: 0 },
+        });
+        Some(())
+    }
 }
 
 /// The interrupts above all tasks.

@@ -4,6 +4,7 @@
 //! `bcet` of some nanoseconds makes that millions, and the costs more than the processor has. That is told only where it is the
 //! reason: where a deadline that is not proved is proved with a larger `bcet`.
 
+use super::devices;
 use super::verdict::{Known, soft_verdicts};
 use crate::cpu_model::{CpuModel, CpuTask};
 use crate::error::AnalysisError;
@@ -120,7 +121,7 @@ fn proved(system: &System, cpu: &CpuModel, options: &Options) -> Result<Vec<(Str
             }
         }
     }
-    let devices = driver::verdicts(system, cpu, &served, each);
+    let devices = devices::verdicts(system, cpu, &served, each);
     verdicts.extend(devices.into_iter().map(|(_, device)| (device.name, device.verdict)));
     Ok(verdicts.into_iter().map(|(name, verdict)| (name, verdict == Verdict::Meets)).collect())
 }

@@ -2,38 +2,11 @@
 
 use super::{Above, NoAnswer};
 use crate::arrival_curve::ArrivalCurve;
+pub use crate::cpu_model::Retention;
 use crate::cpu_model::{Ending, InterruptLoad};
 use crate::fixed_priority::level::{HORIZON, Level, Row};
 use horolog_time::Span;
 use num_rational::Ratio;
-
-/// What becomes of capacity that nobody asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Retention {
-    /// It is lost, comes back no earlier than a period after it was taken, or is exchanged: the server takes from
-    /// tasks below no more than a periodic task does.
-    AsPeriodic,
-    /// It is kept to the end of the period: the server may execute at the end of one and at the start of the next.
-    Deferrable,
-}
-
-impl Retention {
-    /// The release jitter of the periodic task that takes as much: 0, or T_s − C_s.
-    #[must_use]
-    pub fn jitter(self, capacity: u64, period: u64) -> u64 {
-        match self {
-            Self::AsPeriodic => 0,
-            Self::Deferrable => period.saturating_sub(capacity),
-        }
-    }
-
-    /// The server as a load above others.
-    #[must_use]
-    pub fn load(self, capacity: u64, period: u64) -> InterruptLoad {
-        let jitter = self.jitter(capacity, period);
-        InterruptLoad { arrival: ArrivalCurve::Periodic { separation: period, jitter }, wcet: capacity }
-    }
-}
 
 /// A periodic or sporadic task with a hard deadline, without jitter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

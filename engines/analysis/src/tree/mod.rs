@@ -13,10 +13,10 @@ pub(crate) use judge::{explain, verdicts};
 pub use quick::least_upper_bound;
 
 use crate::arrival_curve::ArrivalCurve;
-use crate::cpu_model::{InterruptLoad, LONGEST_NS};
+use crate::cpu_model::{InterruptLoad, LONGEST_NS, Retention, moves, parts};
 use crate::error::AnalysisError;
 use crate::options::Options;
-use crate::server::{NoAnswer, Retention, Service, moves, parts};
+use crate::server::{NoAnswer, Service};
 use deadlines::Deadlines;
 use horolog_model::{
     Capacity, CpuId, LowPriority, Order, Parent, Platform, Preemption, Priority, Server, ServerId,

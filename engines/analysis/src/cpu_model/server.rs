@@ -1,13 +1,10 @@
 //! A server of a system, with its costs, as the tests of its processor see it.
 
-use super::{Above, Retention};
+use super::{Costs, CpuTask, InterruptLoad, LONGEST_NS};
 use crate::arrival_curve::ArrivalCurve;
-use crate::cpu_model::{Costs, CpuTask, InterruptLoad, LONGEST_NS};
 use crate::error::AnalysisError;
 use crate::hyperbolic_load::HyperbolicLoad;
-use horolog_model::{
-    Capacity, Enforcement, LowPriority, Priority, Server, ServerId, ServerKind, SporadicRules,
-};
+use horolog_model::{Capacity, LowPriority, Priority, Server, ServerId, ServerKind, SporadicRules};
 use horolog_time::Span;
 
 /// One server and the tasks that it serves. All times in ns.
@@ -32,7 +29,35 @@ pub struct CpuServer {
     pub overhead: u64,
     /// Switching that its changes of place, or of deadline, cost work below all of its places, beyond that of its jobs.
     pub moves: Vec<InterruptLoad>,
-    costs: Costs,
+    pub(crate) costs: Costs,
+}
+
+/// What becomes of capacity that nobody asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Retention {
+    /// It is lost, comes back no earlier than a period after it was taken, or is exchanged: the server takes from
+    /// tasks below no more than a periodic task does.
+    AsPeriodic,
+    /// It is kept to the end of the period: the server may execute at the end of one and at the start of the next.
+    Deferrable,
+}
+
+impl Retention {
+    /// The release jitter of the periodic task that takes as much: 0, or T_s − C_s.
+    #[must_use]
+    pub fn jitter(self, capacity: u64, period: u64) -> u64 {
+        match self {
+            Self::AsPeriodic => 0,
+            Self::Deferrable => period.saturating_sub(capacity),
+        }
+    }
+
+    /// The server as a load above others.
+    #[must_use]
+    pub fn load(self, capacity: u64, period: u64) -> InterruptLoad {
+        let jitter = self.jitter(capacity, period);
+        InterruptLoad { arrival: ArrivalCurve::Periodic { separation: period, jitter }, wcet: capacity }
+    }
 }
 
 /// What a server is to work of some priority.
@@ -102,26 +127,6 @@ impl CpuServer {
             let arrival = ArrivalCurve::Periodic { separation: period, jitter: period };
             self.timers = Some(InterruptLoad { arrival, wcet });
         }
-        Some(())
-    }
-
-    /// Where the kernel serves it: what it takes above all tasks if `above` can hold it up; the whole processor where nothing
-    /// bounds that. `None` where it leaves the numbers.
-    pub(crate) fn reserve(&mut self, above: &Above) -> Option<()> {
-        let (Some(Enforcement::Kernel { latency }), Some(capacity)) =
-            (self.kind.enforcement(), self.kind.capacity())
-        else {
-            return Some(());
-        };
-        let within = |ns: u64| Some(ns).filter(|&ns| ns <= LONGEST_NS);
-        let (budget, period) = (capacity.budget.as_ns(), capacity.period.as_ns());
-        let whole = within(budget.checked_add(self.overhead)?)?;
-        let done = above.finish(u128::from(whole), &mut 1_000_000);
-        let delay = done.ok().filter(|&done| done <= u128::from(period)).map(|done| done as u64 - whole);
-        self.reservation = Some(match delay.and_then(|delay| delay.checked_add(self.costs.late)) {
-            Some(delay) => HyperbolicLoad::of_reservation(whole, period, delay, within(latency.as_ns())?)?,
-            None => HyperbolicLoad { utilisation_ppb: 1_000_000_000, period: 0 },
-        });
         Some(())
     }
 

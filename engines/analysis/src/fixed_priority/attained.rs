@@ -1,9 +1,8 @@
 //! Whether the terms of servers are least, and where they come from.
 
-use super::{CpuServer, Retention, Seen};
+use super::blocking;
 use crate::arrival_curve::ArrivalCurve;
-use crate::cpu_model::{CpuModel, CpuTask};
-use crate::fixed_priority::blocking;
+use crate::cpu_model::{CpuModel, CpuServer, CpuTask, Retention, Seen};
 use horolog_model::{Priority, ServerKind};
 
 /// More periods of a server than this are not looked at.
