@@ -9,6 +9,8 @@
 //! - with a tick, an interrupt of length `c` comes every `t`, above all tasks; with one-shot timers one comes at
 //!   every release of every task of the processor;
 //! - a release is noticed up to `l`, and with a tick up to `l + t`, late: that much jitter is added.
+//!
+//! Here is what the model has and what can be read off it; `model.rs` makes it from a system.
 
 mod drivers;
 mod server;

@@ -17,6 +17,7 @@
 //! left undone at its own low priority comes back when a user begins to wait. An interrupt that is held back (moderated, or
 //! rarer than the device's events) tells of events late and of several at once: its device's events have that much jitter.
 //! Admission control is a load of its own, the test of every event, and spaces out the rest. See `docs/concepts/driver-analysis.md`.
+//! These are the loads; the answers for devices are found in `server/devices.rs`.
 //! Sources: `baker07`, `lewandowski07`.
 
 pub use crate::cpu_model::{DriverThread, Drivers};

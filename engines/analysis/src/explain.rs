@@ -3,6 +3,7 @@
 use crate::arrival_curve::ArrivalCurve;
 use crate::beyond;
 use crate::cpu_model::{CpuModel, Seen, Waiting};
+use crate::criticality_verdicts;
 use crate::error::AnalysisError;
 use crate::explanation::{Explanation, Term, TermKind};
 use crate::fixed_priority::sections::Sections;
@@ -24,7 +25,7 @@ use horolog_time::Span;
 /// As for [`crate::analyze`].
 pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explanation, AnalysisError> {
     if mixed_criticality::concerns(system) {
-        return mixed_criticality::explain(system, id, options);
+        return criticality_verdicts::explain(system, id, options);
     }
     if beyond::why(system).is_none() && system.has_tree(system.task(id).cpu) {
         return tree::explain(system, id, options);

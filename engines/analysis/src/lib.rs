@@ -12,6 +12,7 @@ pub mod batch;
 mod beyond;
 mod certify;
 pub mod cpu_model;
+mod criticality_verdicts;
 pub mod demand_bound;
 pub mod driver;
 pub mod edf;
@@ -76,7 +77,7 @@ use horolog_time::Span;
 pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisError> {
     let answer = match beyond::why(system) {
         Some(_) if mixed_criticality::concerns(system) && beyond::unmodelled(system).is_none() => {
-            mixed_criticality::analyze(system, options)
+            criticality_verdicts::analyze(system, options)
         }
         Some(why) => Ok(beyond::unknown(system, why)),
         None => analyze_known(system, options),

@@ -1,7 +1,8 @@
 //! What the worst response time under EDF consists of.
 
-use super::cpu::{continuous_test, refuse_deferred, set_of};
+use super::cpu::{continuous_test, refuse_deferred};
 use super::sections::sections;
+use super::view::set_of;
 use super::{Budget, EdfResponse, NpTime, ResponseAnalysis, constant_bandwidth};
 use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
@@ -10,21 +11,6 @@ use crate::options::Options;
 use crate::terms::{Terms, narrow};
 use horolog_model::System;
 use horolog_time::Span;
-
-/// The counts behind the end of the worst job.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Breakdown {
-    /// Own jobs due by its deadline, itself included.
-    pub(super) own_jobs: u64,
-    /// Per task of the set, how many of its jobs go before; 0 for the task itself.
-    pub(super) jobs: Vec<u64>,
-    /// What interrupts take, ns.
-    pub(super) interrupts: u64,
-    /// What linear loads take, ns.
-    pub(super) outside: u64,
-    /// When it ends, from the start of the busy period, ns.
-    pub(super) end: u64,
-}
 
 /// The terms of the bound of one task by the continuous-time test.
 ///

@@ -1,9 +1,9 @@
 //! EDF tests of one processor of a system.
 
 use super::sections::sections;
+use super::view::{bare_overload, set_of};
 use super::{
-    Arrivals, Budget, EdfSet, EdfSolver, EdfTask, EdfVerdict, NpTime, ResponseAnalysis, TopLoad, Unresolved,
-    constant_bandwidth,
+    Budget, EdfSet, EdfSolver, EdfVerdict, NpTime, ResponseAnalysis, Unresolved, constant_bandwidth,
 };
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask};
@@ -12,38 +12,6 @@ use crate::options::Options;
 use crate::result::{TaskVerdict, TestResult, Verdict};
 use horolog_model::System;
 use horolog_time::Span;
-
-/// The processor as the EDF tests see it, tasks in the same order. Constant bandwidth servers are not part of it.
-pub(crate) fn set_of(cpu: &CpuModel) -> Result<EdfSet, AnalysisError> {
-    let mut tasks = Vec::with_capacity(cpu.tasks.len());
-    for task in &cpu.tasks {
-        tasks.push(EdfTask {
-            wcet: task.wcet,
-            arrivals: arrivals(&task.arrival),
-            deadline: task.deadline,
-            jitter: task.arrival.jitter(),
-            non_preemptive: task.shape.longest_segment,
-        });
-    }
-    let interrupts = cpu.interrupts.iter().map(|load| TopLoad::Interrupts {
-        cost: load.wcet,
-        arrivals: arrivals(&load.arrival),
-        jitter: load.arrival.jitter(),
-    });
-    let measured = cpu.interferences.iter().map(|load| TopLoad::Linear(*load));
-    let sections = sections(cpu).into_iter().map(|section| section.blocking).collect();
-    EdfSet::new(tasks, interrupts.chain(measured).collect())
-        .and_then(|set| set.with_extra_blocking(cpu.context_switch))
-        .and_then(|set| set.with_sections(sections))
-        .map_err(|error| AnalysisError::too_long("system", error.to_string()))
-}
-
-fn arrivals(curve: &ArrivalCurve) -> Arrivals {
-    match curve {
-        ArrivalCurve::Periodic { separation, .. } => Arrivals::Separated(*separation),
-        ArrivalCurve::Listed { arrivals, .. } => Arrivals::Listed(arrivals.clone()),
-    }
-}
 
 /// Which test a result comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -315,15 +283,6 @@ const OVERLOAD: &str =
     "utilisation is above 1: the backlog grows without bound, and under EDF every task misses in the end";
 const OVERLOAD_WITH_LOADS: &str =
     "utilisation with costs and measured loads is above 1; the tasks alone ask for no more than 1";
-
-/// Whether the tasks alone, without costs and interference, ask for more than the processor.
-pub(super) fn bare_overload(cpu: &CpuModel) -> bool {
-    let shares = cpu.tasks.iter().filter(|t| t.deadline.is_some()).filter_map(|t| match t.arrival {
-        ArrivalCurve::Periodic { separation, .. } => Some((t.bare_wcet, separation)),
-        ArrivalCurve::Listed { .. } => None,
-    });
-    crate::utilisation::compare_with_one(shares) == std::cmp::Ordering::Greater
-}
 
 fn response_test(
     cpu: &CpuModel,

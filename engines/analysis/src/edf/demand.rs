@@ -5,6 +5,9 @@ use crate::hyperbolic_load::HyperbolicLoad;
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
+/// Windows at or above this are out of reach.
+pub(super) const WINDOW_LIMIT: u64 = 1 << 62;
+
 /// One periodic term: ⌊(t + T + J − D) / T⌋ · C, zero where the numerator is negative.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term {
@@ -313,7 +316,7 @@ impl DemandFunction {
     /// # Errors
     /// Where the numbers leave 62 bits, or the budget is used up.
     pub fn needed_in(&self, t: u64, blocking: u64, budget: &mut Budget) -> Result<u64, Unresolved> {
-        if t >= super::horizon::WINDOW_LIMIT || self.bound_at(t) + u128::from(blocking) >= 1 << 62 {
+        if t >= WINDOW_LIMIT || self.bound_at(t) + u128::from(blocking) >= 1 << 62 {
             return Err(Unresolved::TooLarge);
         }
         self.needed(t, blocking, budget)

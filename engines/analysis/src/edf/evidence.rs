@@ -4,7 +4,7 @@
 //! order (earlier release, then lower task number) would decide for the job under study is avoided by letting it
 //! arrive 1 ns later. A least upper bound above the deadline need not be reached that way; then there is no pattern.
 
-use super::cpu::{bare_overload, set_of};
+use super::view::{bare_overload, set_of};
 use super::{Budget, EdfResponse, EdfSet, EdfSolver, HorizonProof, NpTime, ResponseAnalysis, Unresolved};
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::CpuModel;

@@ -1,10 +1,8 @@
 //! The horizon: a window length beyond which no deadline needs a check.
 
+use super::demand::WINDOW_LIMIT;
 use super::{Budget, DemandFunction, Unresolved};
 use std::cmp::Ordering;
-
-/// Windows at or above this are out of reach.
-pub(super) const WINDOW_LIMIT: u64 = 1 << 62;
 
 /// Beyond which window every window is known to be met, and why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

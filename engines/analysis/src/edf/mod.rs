@@ -20,15 +20,17 @@ mod response;
 mod sections;
 mod set;
 mod together;
+mod view;
 
 pub(crate) use breakdown::explain_edf;
-pub(crate) use cpu::{all_meet, analyze_cpu, set_of, task_meets};
+pub(crate) use cpu::{all_meet, analyze_cpu, task_meets};
 pub use demand::DemandFunction;
 pub(crate) use evidence::Prover;
 pub use horizon::{Horizon, HorizonProof};
 pub use qpa::{EdfSolver, EdfVerdict, Failure};
-pub use response::{EdfResponse, NpTime, ResponseAnalysis};
-pub use set::{Arrivals, EdfSet, EdfTask, InvalidSet, SectionBlocking, TopLoad};
+pub use response::{EdfResponse, ResponseAnalysis};
+pub use set::{Arrivals, EdfSet, EdfTask, InvalidSet, NpTime, SectionBlocking, TopLoad};
+pub(crate) use view::set_of;
 
 /// Why a test gives no answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, thiserror::Error)]

@@ -18,7 +18,8 @@
 //! Sources: `baruah90` (criterion), `zhangburns09` (QPA), `jeffay91` and `george96` (non-preemptive), with release
 //! jitter as in `spuri96`.
 
-use super::horizon::{self, Reach, WINDOW_LIMIT};
+use super::demand::WINDOW_LIMIT;
+use super::horizon::{self, Reach};
 use super::{Budget, DemandFunction, EdfSet, Horizon, NpTime, Unresolved};
 
 /// What the demand criterion says of a set.

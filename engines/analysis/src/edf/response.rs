@@ -20,34 +20,10 @@
 //!
 //! Sources: `spuri96` (preemptive, jitter), `george96` (non-preemptive).
 
-use super::breakdown::Breakdown;
-use super::demand::{ListedTerm, Term};
+use super::demand::{ListedTerm, Term, WINDOW_LIMIT};
 use super::due_work::DueWork;
 use super::horizon::{self, Reach};
-use super::{Arrivals, Budget, DemandFunction, EdfSet, Unresolved};
-
-/// How non-preemptive blocking counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
-pub enum NpTime {
-    /// Releases at any instant: blocking of C − ε for every ε, so the bound is a supremum.
-    #[default]
-    Continuous,
-    /// Releases at multiples of a unit only, in nanoseconds, of which every time is a multiple: blocking of C less
-    /// one unit.
-    Units(u64),
-}
-
-impl NpTime {
-    /// The longest time that a non-preemptive job just started still takes.
-    #[inline]
-    #[must_use]
-    pub const fn blocking_of(self, wcet: u64) -> u64 {
-        match self {
-            Self::Continuous => wcet,
-            Self::Units(unit) => wcet.saturating_sub(unit),
-        }
-    }
-}
+use super::{Arrivals, Budget, DemandFunction, EdfSet, NpTime, Unresolved};
 
 /// The worst case of one task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +36,21 @@ pub struct EdfResponse {
     pub blocking: u64,
     /// The task that blocks, an index into the set.
     pub blocker: Option<usize>,
+}
+
+/// The counts behind the end of the worst job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Breakdown {
+    /// Own jobs due by its deadline, itself included.
+    pub(super) own_jobs: u64,
+    /// Per task of the set, how many of its jobs go before; 0 for the task itself.
+    pub(super) jobs: Vec<u64>,
+    /// What interrupts take, ns.
+    pub(super) interrupts: u64,
+    /// What linear loads take, ns.
+    pub(super) outside: u64,
+    /// When it ends, from the start of the busy period, ns.
+    pub(super) end: u64,
 }
 
 /// One task as this analysis wants it.
@@ -166,12 +157,12 @@ impl ResponseAnalysis {
     pub fn for_late_jobs(set: &EdfSet, time: NpTime) -> ResponseAnalysis {
         let demand = DemandFunction::new(set);
         let busy = horizon::busy_period(&demand, demand.eternal_blocking, 100_000, &mut Budget::default());
-        ResponseAnalysis::within(set, time, demand, busy.unwrap_or(horizon::WINDOW_LIMIT))
+        ResponseAnalysis::within(set, time, demand, busy.unwrap_or(WINDOW_LIMIT))
     }
 
     /// Prepares the search for the jobs that are late in a window that asks for too much: no busy period is looked for.
     pub(super) fn for_late_jobs_within(set: &EdfSet, time: NpTime) -> ResponseAnalysis {
-        ResponseAnalysis::within(set, time, DemandFunction::new(set), horizon::WINDOW_LIMIT)
+        ResponseAnalysis::within(set, time, DemandFunction::new(set), WINDOW_LIMIT)
     }
 
     /// The response, longer than its deadline, of a job of the task whose deadline lies within `window` of the start of its
@@ -542,7 +533,7 @@ fn blocking(set: &EdfSet, time: NpTime) -> Vec<Blocking> {
 }
 
 fn add(a: u128, b: u128) -> Result<u64, Unresolved> {
-    u64::try_from(a + b).ok().filter(|&sum| sum < horizon::WINDOW_LIMIT).ok_or(Unresolved::TooLarge)
+    u64::try_from(a + b).ok().filter(|&sum| sum < WINDOW_LIMIT).ok_or(Unresolved::TooLarge)
 }
 
 fn row(task: &super::EdfTask) -> Option<Row> {

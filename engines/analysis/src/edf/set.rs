@@ -91,6 +91,29 @@ pub struct SectionBlocking {
     pub time: u64,
 }
 
+/// How non-preemptive blocking counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
+pub enum NpTime {
+    /// Releases at any instant: blocking of C − ε for every ε, so the bound is a supremum.
+    #[default]
+    Continuous,
+    /// Releases at multiples of a unit only, in nanoseconds, of which every time is a multiple: blocking of C less
+    /// one unit.
+    Units(u64),
+}
+
+impl NpTime {
+    /// The longest time that a non-preemptive job just started still takes.
+    #[inline]
+    #[must_use]
+    pub const fn blocking_of(self, wcet: u64) -> u64 {
+        match self {
+            Self::Continuous => wcet,
+            Self::Units(unit) => wcet.saturating_sub(unit),
+        }
+    }
+}
+
 /// Why a set is none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{what}")]

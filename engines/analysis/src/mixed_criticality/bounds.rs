@@ -219,13 +219,13 @@ fn next_change(above: &[LevelTask], change: u64, low: u64) -> u64 {
 
 /// What takes part in a bound: of the task itself, and of each one above it how many jobs and how long they take.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Shares {
-    pub(super) own: u64,
-    pub(super) above: Vec<(u64, u64)>,
+pub(crate) struct Shares {
+    pub(crate) own: u64,
+    pub(crate) above: Vec<(u64, u64)>,
 }
 
 /// The shares of a bound by the test of this name: with the jitter of the task they make it up. `None` where that is none of its bounds.
-pub(super) fn shares(test: &str, bound: u64, task: &LevelTask, above: &[LevelTask]) -> Option<Shares> {
+pub(crate) fn shares(test: &str, bound: u64, task: &LevelTask, above: &[LevelTask]) -> Option<Shares> {
     let window = bound.checked_sub(task.jitter)?;
     let low = low_window(task, above)?;
     let own = task.own().unwrap_or(task.low);

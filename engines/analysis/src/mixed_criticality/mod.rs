@@ -2,19 +2,14 @@
 
 pub mod bounds;
 pub mod edf_vd;
-mod explain;
 pub mod order;
-mod virtual_deadlines;
+pub(crate) mod virtual_deadlines;
 pub mod whole_set;
 
-pub(crate) use explain::explain;
 pub(crate) use virtual_deadlines::fill;
 
 use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
-use crate::options::Options;
-use crate::result::{Analysis, ProcessorVerdict, Schedulable, TaskVerdict, TestResult, Verdict};
-use crate::{beyond, quick_facts};
 use bounds::{LevelTask, amc_max, amc_rtb, finishes, low_mode};
 use horolog_model::{
     CpuId, Criticality, LeftOver, Mode, OverrunPolicy, Policy, Priority, System, TakesEffect, TaskChange,
@@ -22,12 +17,8 @@ use horolog_model::{
 };
 use horolog_time::Span;
 
-/// The source of the three tests, and of those for tasks of low criticality that go on with less.
-const SOURCE: &str = "baruah11";
-const SOURCE_DEGRADED: &str = "burns13b";
-
 /// Why a switch is none that the tests know.
-type Obstacle = String;
+pub(crate) type Obstacle = String;
 
 /// Whether the file has tasks of high criticality: then its modes are judged by these tests.
 pub(crate) fn concerns(system: &System) -> bool {
@@ -36,7 +27,7 @@ pub(crate) fn concerns(system: &System) -> bool {
 }
 
 /// What about the modes, or anything else, the tests do not know.
-fn obstacle(system: &System) -> Option<Obstacle> {
+pub(crate) fn obstacle(system: &System) -> Option<Obstacle> {
     let [high, low] = system.modes() else {
         return Some("there are other modes beside the two of a switch".to_owned());
     };
@@ -139,77 +130,6 @@ pub(crate) fn low_system(system: &System) -> Result<System, AnalysisError> {
     System::new(draft).map_err(AnalysisError::model)
 }
 
-/// The answer about a system with a switch of criticality.
-pub(crate) fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisError> {
-    if let Some(why) = obstacle(system) {
-        let why =
-            format!("the tests of mixed criticality do not apply: {why}; the file can be simulated and run");
-        return Ok(beyond::unknown(system, why));
-    }
-    let mut options = options.clone();
-    options.sensitivity = false;
-    let low = crate::analyze_known(&low_system(system)?, &options)?;
-    let system = &with_priorities(system)?;
-    let mut tasks: Vec<Option<TaskVerdict>> = vec![None; system.tasks().len()];
-    let (mut processors, mut notes) = (Vec::new(), Vec::new());
-    for cpu in system.platform().cpus.iter() {
-        let model = CpuModel::of(system, cpu)?;
-        if model.tasks.is_empty() {
-            continue;
-        }
-        let set = Set::new(system, &model)?;
-        let found = match system.policy() {
-            Policy::Edf => virtual_deadlines::verdicts(system, cpu, &set, options.effort, &mut notes),
-            _ => verdicts(system, cpu, &set, options.effort),
-        };
-        for (id, mut verdict) in found {
-            let of_low = &low.tasks[id.index()];
-            if of_low.verdict == Verdict::Misses && verdict.verdict != Verdict::Meets {
-                verdict.take_over(of_low, "in the low mode alone");
-                verdict.witness.clone_from(&of_low.witness);
-            }
-            tasks[id.index()] = Some(verdict);
-        }
-        notes.push(match model.has_costs {
-            true => format!("cpu {}: the platform's costs are added to every job of either level", cpu.0),
-            false => format!(
-                "cpu {}: bounds over the change are without costs: an overrun is noticed at once",
-                cpu.0
-            ),
-        });
-        processors.push(ProcessorVerdict {
-            cpu,
-            utilisation: model.utilisation(),
-            tests: Vec::new(),
-            utilisation_exact: quick_facts::utilisation(&model),
-            sensitivity: None,
-            cluster: None,
-        });
-    }
-    let tasks: Vec<TaskVerdict> = tasks.into_iter().flatten().collect();
-    let hard = tasks.iter().zip(system.tasks()).filter(|(_, task)| !task.is_soft);
-    if !low_jobs_finish(system) {
-        notes.push("a task of low criticality has its bound in the low mode; at a change its jobs may end without completing".to_owned());
-    }
-    Ok(Analysis {
-        schema: "horolog.analysis/1",
-        system: system.name().to_owned(),
-        utilisation: low.utilisation,
-        schedulable: Schedulable::of(hard.map(|(verdict, _)| verdict.verdict)),
-        tasks,
-        servers: Vec::new(),
-        devices: Vec::new(),
-        processors,
-        reasons: Vec::new(),
-        notes,
-    })
-}
-
-/// The system with the priorities or virtual deadlines that simulation and run have, too.
-fn with_priorities(system: &System) -> Result<System, AnalysisError> {
-    crate::resolve(system)
-}
-
 /// Audsley's order of one processor's tasks by these tests, most important first; `None` where they do not apply, or find none.
 pub(crate) fn audsley(system: &System, cpu: CpuId, effort: u64) -> Option<Vec<TaskId>> {
     if !concerns(system) || obstacle(system).is_some() {
@@ -228,19 +148,19 @@ pub(crate) fn audsley(system: &System, cpu: CpuId, effort: u64) -> Option<Vec<Ta
 }
 
 /// Whether jobs of low criticality that are there at a change to the high mode, which the low one follows, go on to their end.
-fn low_jobs_finish(system: &System) -> bool {
+pub(crate) fn low_jobs_finish(system: &System) -> bool {
     system.modes().iter().any(|mode| mode.then.is_some() && mode.left_over == LeftOver::Finish)
 }
 
 /// One processor's tasks, and what else takes it, as the tests see them.
-struct Set {
-    tasks: Vec<(TaskId, Option<Priority>, LevelTask)>,
+pub(crate) struct Set {
+    pub(crate) tasks: Vec<(TaskId, Option<Priority>, LevelTask)>,
     /// The timer's interrupts: above all, of one length at either level.
-    loads: Vec<LevelTask>,
+    pub(crate) loads: Vec<LevelTask>,
 }
 
 impl Set {
-    fn new(system: &System, model: &CpuModel) -> Result<Set, AnalysisError> {
+    pub(crate) fn new(system: &System, model: &CpuModel) -> Result<Set, AnalysisError> {
         let latency = system.platform().release_latency_bound().as_ns();
         let mut tasks = Vec::new();
         for task in &model.tasks {
@@ -287,7 +207,7 @@ impl Set {
     }
 
     /// The tasks that may take the processor before one; equals count.
-    fn tasks_above(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn tasks_above(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
         let own = self.tasks[place].1;
         let is_above = move |other: Option<Priority>| match (own, other) {
             (Some(own), Some(other)) => !own.is_more_important_than(other),
@@ -297,65 +217,8 @@ impl Set {
     }
 
     /// What may take the processor before a task: the loads, and then other tasks.
-    fn above(&self, place: usize) -> Vec<LevelTask> {
+    pub(crate) fn above(&self, place: usize) -> Vec<LevelTask> {
         let others = self.tasks_above(place).map(|index| self.tasks[index].2);
         self.loads.iter().copied().chain(others).collect()
-    }
-}
-
-fn verdicts(system: &System, cpu: CpuId, set: &Set, effort: u64) -> Vec<(TaskId, TaskVerdict)> {
-    let is_degraded = set.tasks.iter().any(|(.., level)| level.degraded.is_some());
-    let finish = low_jobs_finish(system);
-    let max_of = |place: usize| amc_max(&set.tasks[place].2, &set.above(place), effort);
-    let maxima: Vec<Option<u64>> = (0..set.tasks.len()).map(max_of).collect();
-    // The bound by the worst instant rests on the deadlines of the high tasks above: the first job that missed one would do so behind jobs
-    // that have not, and within its bound.
-    let rests = |place: usize| {
-        set.tasks_above(place)
-            .filter(|&other| set.tasks[other].2.high.is_some())
-            .all(|other| maxima[other].is_some() || amc_rtb(&set.tasks[other].2, &set.above(other)).is_some())
-    };
-    let rests: Vec<bool> = (0..set.tasks.len()).map(rests).collect();
-    let mut verdicts = Vec::with_capacity(set.tasks.len());
-    for place in 0..set.tasks.len() {
-        let (id, _, level) = set.tasks[place];
-        let above = set.above(place);
-        let in_low = low_mode(&level, &above);
-        let words = in_low.map(|ns| format!("in the low mode at most {}", Span::from_ns(ns)));
-        let late = |bound: Option<u64>| bound.filter(|_| in_low.is_some());
-        let by_smc = || result("smc", SOURCE, late(finishes(&level, &above)), words.clone());
-        let tests = if level.high.is_some() || level.degraded.is_some() && !finish {
-            let max = maxima[place].filter(|_| rests[place]);
-            let (max_name, rtb_name, source) = match is_degraded {
-                true => ("amc-max-degraded", "amc-rtb-degraded", SOURCE_DEGRADED),
-                false => ("amc-max", "amc-rtb", SOURCE),
-            };
-            vec![
-                result(max_name, source, max, words.clone()),
-                result(rtb_name, source, amc_rtb(&level, &above), words.clone()),
-                by_smc(),
-            ]
-        } else if finish {
-            vec![by_smc()]
-        } else {
-            vec![result("amc-low", SOURCE, in_low, None)]
-        };
-        let task = system.task(id);
-        let best = TaskVerdict::best_of(task.name.clone(), cpu, task.deadline, Span::ZERO, tests);
-        let mut best = best.unwrap_or_else(|| beyond::unknown_task(system, id));
-        best.low_mode = in_low.map(Span::from_ns);
-        verdicts.push((id, best));
-    }
-    verdicts
-}
-
-fn result(test: &'static str, source: &'static str, bound: Option<u64>, note: Option<String>) -> TestResult {
-    TestResult {
-        test,
-        verdict: if bound.is_some() { Verdict::Meets } else { Verdict::Unknown },
-        response: bound.map(Span::from_ns),
-        exact: false,
-        source,
-        note: note.or_else(|| bound.is_none().then(|| "no bound within the deadline was found".to_owned())),
     }
 }

@@ -1,13 +1,11 @@
-//! EDF-VD of a system: its virtual deadlines, and the verdicts that follow.
+//! EDF-VD of a system: its virtual deadlines.
 
-use super::edf_vd::{EdfLevel, Shortened, confirms, shorten};
-use super::{Obstacle, Set, concerns, degraded, low_jobs_finish, result};
-use crate::beyond;
+use super::edf_vd::{EdfLevel, shorten};
+use super::{Obstacle, Set, concerns, degraded, low_jobs_finish};
 use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
 use crate::options::Options;
-use crate::result::{TaskVerdict, Verdict};
-use horolog_model::{CpuId, Criticality, Policy, System, TaskId};
+use horolog_model::{Criticality, Policy, System, TaskId};
 use horolog_time::Span;
 use num_traits::One;
 
@@ -38,7 +36,7 @@ pub(super) fn obstacle(system: &System) -> Option<Obstacle> {
 }
 
 /// The set of a processor, in the order of `set`.
-fn levels(set: &Set) -> Vec<EdfLevel> {
+pub(crate) fn levels(set: &Set) -> Vec<EdfLevel> {
     let level = |(_, _, level): &(TaskId, _, super::LevelTask)| EdfLevel {
         period: level.period,
         low: level.low,
@@ -75,50 +73,4 @@ pub(crate) fn fill(system: System) -> Result<System, AnalysisError> {
         }
     }
     System::new(draft).map_err(AnalysisError::model)
-}
-
-/// The verdicts about one processor of a system with its virtual deadlines.
-pub(super) fn verdicts(
-    system: &System,
-    cpu: CpuId,
-    set: &Set,
-    effort: u64,
-    notes: &mut Vec<String>,
-) -> Vec<(TaskId, TaskVerdict)> {
-    let levels = levels(set);
-    let deadline = |&(id, _, level): &(TaskId, _, super::LevelTask)| {
-        system.task(id).virtual_deadline().map_or(level.period, Span::as_ns)
-    };
-    let deadlines: Vec<u64> = set.tasks.iter().map(deadline).collect();
-    let holds = confirms(&levels, &deadlines, effort);
-    notes.extend(holds.then(|| note(cpu, system, set, shorten(&levels, effort), &deadlines)));
-    let verdict = |(id, ..): &(TaskId, _, super::LevelTask)| {
-        let task = system.task(*id);
-        let words = match (holds, task.virtual_deadline()) {
-            (true, Some(deadline)) => Some(format!("virtual deadline {deadline}")),
-            (true, None) => None,
-            (false, _) => Some("no virtual deadlines were found whose demand holds in both modes".to_owned()),
-        };
-        let mut test = result("edf-vd", "baruah12", None, words);
-        test.verdict = if holds { Verdict::Meets } else { Verdict::Unknown };
-        if holds && test.note.as_deref() == Some("no bound within the deadline was found") {
-            test.note = None;
-        }
-        let best = TaskVerdict::best_of(task.name.clone(), cpu, task.deadline, Span::ZERO, vec![test]);
-        (*id, best.unwrap_or_else(|| beyond::unknown_task(system, *id)))
-    };
-    set.tasks.iter().map(verdict).collect()
-}
-
-/// The factor and the deadlines, in words.
-fn note(cpu: CpuId, system: &System, set: &Set, found: Option<Shortened>, deadlines: &[u64]) -> String {
-    let high = set.tasks.iter().zip(deadlines).filter(|((.., level), _)| level.high.is_some());
-    let each: Vec<String> = high
-        .map(|((id, ..), &deadline)| format!("{} {}", system.task(*id).name, Span::from_ns(deadline)))
-        .collect();
-    let factor = match found.filter(|found| found.deadlines == deadlines) {
-        Some(found) => format!("x = {}", found.factor),
-        None => "given deadlines".to_owned(),
-    };
-    format!("cpu {}: EDF-VD with {factor}; in the low mode jobs are ordered by {}", cpu.0, each.join(", "))
 }

@@ -1,11 +1,13 @@
 //! Where the bound of a task with a criticality comes from.
 
-use super::bounds::{Shares, shares};
-use super::{Set, analyze, obstacle, with_priorities};
+use super::{analyze, with_priorities};
 use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
 use crate::explanation::{Explanation, Term, TermKind};
+use crate::mixed_criticality::bounds::{Shares, shares};
+use crate::mixed_criticality::{Set, obstacle};
 use crate::options::Options;
+use crate::result::NO_TEST;
 use horolog_model::{System, TaskId};
 use horolog_time::Span;
 
@@ -13,7 +15,7 @@ use horolog_time::Span;
 pub(crate) fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explanation, AnalysisError> {
     let name = &system.task(id).name;
     if let Some(why) = obstacle(system) {
-        let explanation = Explanation::unresolved(name, crate::result::NO_TEST);
+        let explanation = Explanation::unresolved(name, NO_TEST);
         return Ok(Explanation { reason: Some(why), ..explanation });
     }
     let verdict = analyze(system, options)?.tasks.swap_remove(id.index());
