@@ -44,6 +44,9 @@ pub enum Protocol {
     /// A spin lock across processors, first in, first out: who waits does that at its own priority, and loses its place where it is preempted;
     /// it asks anew once it has its processor again. Who holds is not preempted (preemptable FIFO spin locks).
     PreemptableFifo,
+    /// Across processors: who finds it taken is suspended. Of each processor one job at a time has a place in the queues, first in, first out; of its others
+    /// that ask, the most important one is the next. The holder's priority is boosted above all of its processor (the partitioned O(m) locking protocol).
+    Omlp,
 }
 
 /// Whether a section changes what its resource guards.
@@ -172,7 +175,7 @@ pub(crate) fn spin_ceiling(tasks: &[Task], resources: &[Resource], cpu: CpuId) -
 
 impl Protocol {
     /// The words of the system file.
-    pub const WORDS: [&'static str; 14] = [
+    pub const WORDS: [&'static str; 15] = [
         "ceiling",
         "msrp",
         "fslm",
@@ -187,9 +190,10 @@ impl Protocol {
         "mrsp",
         "dpcp",
         "preemptable-fifo",
+        "omlp",
     ];
 
-    const ALL: [Protocol; 14] = [
+    const ALL: [Protocol; 15] = [
         Self::Ceiling,
         Self::Msrp,
         Self::Fslm,
@@ -204,6 +208,7 @@ impl Protocol {
         Self::Mrsp,
         Self::Dpcp,
         Self::PreemptableFifo,
+        Self::Omlp,
     ];
 
     /// Whether it serialises jobs of several processors.
@@ -239,7 +244,13 @@ impl Protocol {
     /// Whether jobs of several processors are suspended while they wait for it, and have a boosted priority while they hold it.
     #[must_use]
     pub const fn boosts(self) -> bool {
-        matches!(self, Self::Mpcp | Self::FmlpPlus | Self::Dpcp)
+        matches!(self, Self::Mpcp | Self::FmlpPlus | Self::Dpcp | Self::Omlp)
+    }
+
+    /// Whether of each processor one job at a time asks for resources of this protocol, and the others wait until it has let go.
+    #[must_use]
+    pub const fn has_tokens(self) -> bool {
+        matches!(self, Self::Omlp)
     }
 
     /// Whether its sections execute on the processor of the resource, and not on those of their jobs.
@@ -285,6 +296,7 @@ impl Protocol {
             Self::Mrsp => "mrsp",
             Self::Dpcp => "dpcp",
             Self::PreemptableFifo => "preemptable-fifo",
+            Self::Omlp => "omlp",
         }
     }
 

@@ -87,8 +87,9 @@ fn protocols_of_one_processor() {
         let text = format!("[system]\nname = \"r\"\npolicy = \"edf\"\n{text}");
         file::read(&text, "r.toml", &[]).map(|_| ()).map_err(|errors| errors.to_string())
     };
-    for protocol in ["non-preemptive", "inheritance", "original-ceiling", "none", "mpcp", "fmlp-plus"] {
-        let is_global = ["mpcp", "fmlp-plus"].contains(&protocol);
+    for protocol in ["non-preemptive", "inheritance", "original-ceiling", "none", "mpcp", "fmlp-plus", "omlp"]
+    {
+        let is_global = ["mpcp", "fmlp-plus", "omlp"].contains(&protocol);
         let bus = bus(protocol);
         let system = read(&[&user(0), &bus]).expect("valid");
         assert_eq!(system.resources()[0].protocol.word(), protocol);
@@ -99,7 +100,7 @@ fn protocols_of_one_processor() {
             assert!(shared.first_boosting().is_some() && !shared.has_spin_locks());
             let acts = user(0).replace("wcet", "overrun = \"skip\"\nwcet");
             refused(&[&acts, &bus], &format!("an overrun policy beside `{protocol}` is not there yet"));
-            for other in ["mpcp", "fmlp-plus", "msrp"] {
+            for other in ["mpcp", "fmlp-plus", "omlp", "msrp"] {
                 let other_one = format!("[[resource]]\nname = \"o\"\nprotocol = \"{other}\"\n");
                 let both = read(&[&user(0), &bus, &other_one]).map(|_| ());
                 let reason = format!("`{other}` and `{protocol}` are not there in one system yet");

@@ -1,4 +1,4 @@
-//! Locks across processors as a domain of their own (decisions 0018 and 0020): who holds each, and who waits for it, first in, first out, or the most
+//! Locks across processors as a domain of their own (decisions 0018, 0020 and 0029): who holds each, and who waits for it, first in, first out, or the most
 //! important job first.
 //!
 //! The machine of a processor learns of its own jobs alone that they wait, hold and let go. The queue belongs to the world. A [`Grant`] is
@@ -27,6 +27,25 @@ pub struct GlobalLocks {
     priorities: Vec<i64>,
     /// The processors on which sections of others execute.
     agents: Vec<Agents>,
+    /// Where of each processor one job at a time has a place in the queues.
+    tokens: Tokens,
+}
+
+/// Who of each processor may have a place in the queues (decision 0029).
+#[derive(Clone, Debug, Default)]
+struct Tokens {
+    /// By task, the place of its processor in `of`; empty where no resource is given so.
+    cpu: Vec<usize>,
+    of: Vec<Token>,
+}
+
+/// That of a processor.
+#[derive(Clone, Debug, Default)]
+struct Token {
+    /// Whose job has it: it holds a resource, or is in the queue of one.
+    holder: Option<TaskId>,
+    /// Those that wait for it, the most important first; of equals the one that came first.
+    waiting: Vec<Grant>,
 }
 
 /// The sections that execute on the processor of their resources (decision 0026), each at the ceiling of its resource.
@@ -44,6 +63,7 @@ struct Queue {
     is_global: bool,
     suspends: bool,
     asks_anew: bool,
+    has_tokens: bool,
     order: QueueOrder,
     /// The jobs that hold it, and behind them those that wait.
     line: VecDeque<Request>,
@@ -108,6 +128,49 @@ impl Agents {
     }
 }
 
+impl Tokens {
+    fn of(system: &System) -> Tokens {
+        if !system.resources().iter().any(|resource| resource.protocol.has_tokens()) {
+            return Tokens::default();
+        }
+        let mut cpus: Vec<CpuId> = Vec::new();
+        let place = |task: &horolog_model::Task| {
+            cpus.iter().position(|&cpu| cpu == task.cpu).unwrap_or_else(|| {
+                cpus.push(task.cpu);
+                cpus.len() - 1
+            })
+        };
+        let cpu: Vec<usize> = system.tasks().iter().map(place).collect();
+        let tasks = cpu.len();
+        let token = |_| Token { holder: None, waiting: Vec::with_capacity(tasks) };
+        Tokens { of: (0..cpus.len()).map(token).collect(), cpu }
+    }
+
+    /// The job of a task asks: whether it has the token of its processor. Else it waits for that.
+    fn ask(&mut self, asked: Grant, priorities: &[i64]) -> bool {
+        let token = &mut self.of[self.cpu[asked.task.index()]];
+        if token.holder.is_none() {
+            token.holder = Some(asked.task);
+            return true;
+        }
+        let own = priorities[asked.task.index()];
+        let place = token.waiting.iter().take_while(|it| priorities[it.task.index()] >= own).count();
+        token.waiting.insert(place, asked);
+        false
+    }
+
+    /// The job of a task has let go of what it held: who of its processor has the token now, and asks for what.
+    fn pass(&mut self, task: TaskId) -> Option<Grant> {
+        let token = &mut self.of[self.cpu[task.index()]];
+        if token.holder != Some(task) {
+            return None;
+        }
+        let next = (!token.waiting.is_empty()).then(|| token.waiting.remove(0));
+        token.holder = next.map(|next| next.task);
+        next
+    }
+}
+
 impl GlobalLocks {
     /// Those of a system; nobody holds anything.
     #[must_use]
@@ -143,6 +206,7 @@ impl GlobalLocks {
                 is_global,
                 suspends: resource.protocol.boosts(),
                 asks_anew: resource.protocol.asks_anew(),
+                has_tokens: resource.protocol.has_tokens(),
                 order,
                 line: VecDeque::with_capacity(users),
                 holders: 0,
@@ -154,6 +218,7 @@ impl GlobalLocks {
             queues: system.resources().iter().map(queue).collect(),
             priorities: system.tasks().iter().map(priority).collect(),
             agents,
+            tokens: Tokens::of(system),
         }
     }
 
@@ -204,6 +269,16 @@ impl GlobalLocks {
             }
             return may_begin;
         }
+        if queue.has_tokens && !self.tokens.ask(Grant { task, resource }, priorities) {
+            return false;
+        }
+        self.join(resource, task)
+    }
+
+    /// The job of a task comes into the queue of a resource; whether it has it.
+    fn join(&mut self, resource: u32, task: TaskId) -> bool {
+        let priorities = &self.priorities;
+        let Some(queue) = self.queues.get_mut(resource as usize) else { return false };
         let reads = queue.readers.get(task.index()).is_some_and(|&reads| reads);
         let place = queue.place_of(Request { task, reads }, priorities);
         queue.line.insert(place, Request { task, reads });
@@ -236,11 +311,19 @@ impl GlobalLocks {
         for request in queue.line.range(before - 1..now) {
             grant(Grant { task: request.task, resource });
         }
+        if !queue.has_tokens {
+            return;
+        }
+        if let Some(next) = self.tokens.pass(task)
+            && self.join(next.resource, next.task)
+        {
+            grant(next);
+        }
     }
 
     /// A section on the processor of its resource has ended; the most important that waits begins where it is above the ceilings of those that go on.
     fn end_section(&mut self, place: usize, ended: Grant, mut grant: impl FnMut(Grant)) {
-        let Self { agents, queues, priorities } = self;
+        let Self { agents, queues, priorities, .. } = self;
         let agents = &mut agents[place];
         let Some(own) = agents.begun.iter().position(|(it, _)| *it == ended) else { return };
         let _ = agents.begun.remove(own);

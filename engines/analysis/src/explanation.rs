@@ -25,6 +25,8 @@ pub enum TermKind {
     Locking,
     /// Sections of another task on a resource that the job waits for, suspended.
     LockWait,
+    /// Requests of another task of the same processor, each from when it has a place in a queue until it lets go: the job waits for its turn, suspended.
+    TurnWait,
     /// Until a resource that another processor has handed over is noticed.
     HandOver,
     /// A section of a less important task that has begun on the processor of a resource, and that one of this task cannot preempt there.
@@ -171,6 +173,10 @@ impl fmt::Display for Term {
             TermKind::LockWait => {
                 write!(f, "waits for `{resource}` while `{who}` has it")?;
                 if count > 1 { write!(f, ", {count} times") } else { Ok(()) }
+            }
+            TermKind::TurnWait => {
+                let other = if count == 1 { "a request".to_owned() } else { format!("{count} requests") };
+                write!(f, "waits for {other} of `{who}`, which goes first on this CPU")
             }
             TermKind::HandOver => {
                 write!(

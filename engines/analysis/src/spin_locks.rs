@@ -108,6 +108,7 @@ fn spins_at(system: &System, cpu: CpuId, resource: usize) -> SpinsAt {
         | Protocol::None
         | Protocol::Mpcp
         | Protocol::FmlpPlus
+        | Protocol::Omlp
         | Protocol::TaskFair
         | Protocol::PhaseFair
         | Protocol::Dpcp => None,

@@ -19,11 +19,22 @@
 //! N_k(x)   = floor((x + R_k) / T_k) + 1          h: tasks of P of the same priority and above
 //! ```
 //!
+//! Under `omlp` (decision 0029) one job of each processor at a time has a place in the queues. With F(P, q) the sum over the other processors of the longest
+//! H(k, q) of their users k, and G(l, q) = F(P, q) + H(l, q) for what a request of a task l of P keeps the others of P from asking:
+//!
+//! ```text
+//! H(k, q)  = L_m( c(k, q) )                        no other job of m holds anything
+//! W_i      = from each other processor m, for each q:  min { n_iq, sum over its users k of N_k(x) n_kq } max H(k, q)
+//!            + the waits of n_i requests by importance, as under mpcp, for the other tasks of P with G instead of H
+//! ```
+//!
 //! L_m is that of [`crate::spin_locks`]: with what interrupts and measured loads of m take. Every hand-over is noticed late by the release latency at most.
 //!
 //! Why it holds, where all responses are within their periods:
 //! - Of a task one job at a time asks. Once k holds q nothing of its processor executes but holders, and who is no holder cannot become one except
 //!   by a hand-over: so every other task there goes first with one section at most.
+//! - Under `omlp` one request of each other processor is ahead of one that has a place in the queue. Who waits for its turn is on its processor behind more
+//!   important ones and those equals that came before; a less important one has its turn already, and is one at most.
 //! - First in, first out, one request of each other user is ahead. By importance a less important one is ahead as the holder alone.
 //! - A less important task asks only while i does not want the processor: before its release, or while it waits. One section of it is left then.
 //! - A more important task may execute later than it was released by its waits. Its work in a window is at most that of releases with jitter R_h - C_h.
@@ -35,6 +46,7 @@
 
 mod answers;
 mod remote;
+mod tokens;
 
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask, LONGEST_NS};
@@ -116,6 +128,8 @@ struct Request {
     length: u64,
     /// From when the job has the resource until it lets go, and the next one notices; `None`: no bound.
     held: Option<u64>,
+    /// The same from when it has a place in the queue, where others of its processor have none meanwhile.
+    turn: Option<u64>,
 }
 
 /// A task of one of the processors.
@@ -161,6 +175,9 @@ type Tell<'a> = &'a mut dyn FnMut(Part);
 
 /// As [`Tell`]: what it is, whose, of which resource, how often, and how long each, ns.
 type Add<'a> = &'a mut dyn FnMut(TermKind, Option<usize>, Option<usize>, u64, u64);
+
+/// Of a task: how many requests a job has, how long they keep others waiting all together, ns, and the longest; `None`: no bound.
+type OfJob<'a> = dyn Fn(usize) -> Option<(u64, u64, u64)> + 'a;
 
 /// A part of a bound.
 #[derive(Clone, Copy, Debug)]
@@ -213,6 +230,9 @@ impl<'a> Waits<'a> {
         if waits.rule != Protocol::Dpcp {
             waits.find_ends_of_sections(&numbers)?;
         }
+        if waits.rule.has_tokens() {
+            waits.find_turns();
+        }
         waits.find_local_blocking();
         waits.solve(options);
         Ok(waits)
@@ -232,7 +252,7 @@ impl<'a> Waits<'a> {
                     let noticed = if agent.is_some() { self.latency } else { 0 };
                     let length = held.length.checked_add(cost)?.checked_add(noticed);
                     let length = length.filter(|&ns| ns <= LONGEST_NS)?;
-                    Some(Request { resource: held.resource, agent, length, held: None })
+                    Some(Request { resource: held.resource, agent, length, held: None, turn: None })
                 };
                 let requests: Option<Vec<Request>> = asked.map(request).collect();
                 let requests = requests.ok_or_else(|| too_long(task))?;
@@ -303,6 +323,10 @@ impl<'a> Waits<'a> {
 
     /// The tasks of a processor that may go first while another one there holds a resource: each with its longest section on such, and two switches.
     fn ahead_of(&self, cpu: usize, resource: usize) -> BTreeMap<usize, u64> {
+        if self.rule.has_tokens() {
+            // One of its jobs at a time holds anything.
+            return BTreeMap::new();
+        }
         let own = self.ceiling(cpu, resource);
         let both = self.cpus[cpu].context_switch.saturating_mul(2);
         let longest = |&number: &usize| {
@@ -401,6 +425,7 @@ impl<'a> Waits<'a> {
         self.jobs(TermKind::OwnWork, number, 1, &mut add);
         match self.rule {
             Protocol::Dpcp => self.sections_elsewhere(number, x, effort, &mut add)?,
+            Protocol::Omlp => self.waits_in_turn(number, x, effort, &mut add)?,
             _ => self.waits_of(number, x, effort, &mut add)?,
         }
         // Under DPCP each section begins and ends by one.
@@ -473,40 +498,62 @@ impl<'a> Waits<'a> {
     /// The waits of one job of a task for all of its resources.
     fn waits_of(&self, number: usize, x: u64, effort: &mut u64, add: Add<'_>) -> Result<(), Gap> {
         let member = &self.members[number];
-        let own = member.priority.number();
         for (&resource, users) in &self.users {
             let asked = member.requests.iter().filter(|request| request.resource == resource).count() as u64;
             if asked == 0 {
                 continue;
             }
-            let wait = if self.rule == Protocol::Mpcp {
-                self.wait_by_importance(number, resource, effort)?
-            } else {
-                0
-            };
-            // Less important users keep it from a request as its holder alone.
-            let (mut below, mut longest_below) = (0_u64, None);
+            let held = |other: usize| self.held(other, resource);
+            if self.rule == Protocol::Mpcp {
+                let mut add =
+                    |who, count, one| add(TermKind::LockWait, Some(who), Some(resource), count, one);
+                self.waits_by_importance(number, asked, users, &held, x, effort, &mut add)?;
+                continue;
+            }
             for &other in users.iter().filter(|&&other| other != number) {
                 *effort = effort.checked_sub(1).ok_or(Gap::Effort)?;
-                let held = self.held(other, resource);
-                let (count, sum, longest) = held.ok_or(Gap::Section)?;
+                let (count, _, longest) = held(other).ok_or(Gap::Section)?;
                 let within = self.sections_within(other, x, count);
-                let priority = self.members[other].priority.number();
-                if self.rule == Protocol::Mpcp && priority < own {
-                    below = below.saturating_add(within);
-                    longest_below = longest_below.max(Some((longest, Reverse(other))));
-                } else if self.rule == Protocol::Mpcp && priority > own {
-                    let response = self.members[other].bound.map_err(|_| Gap::RestsOn(other))?;
-                    let in_waits = self.jobs_within(other, wait, response).saturating_mul(asked);
-                    let jobs = in_waits.min(self.jobs_within(other, x, response));
-                    add(TermKind::LockWait, Some(other), Some(resource), jobs, sum);
-                } else {
-                    add(TermKind::LockWait, Some(other), Some(resource), asked.min(within), longest);
-                }
+                add(TermKind::LockWait, Some(other), Some(resource), asked.min(within), longest);
             }
-            if let Some((longest, Reverse(who))) = longest_below {
-                add(TermKind::LockWait, Some(who), Some(resource), asked.min(below), longest);
+        }
+        Ok(())
+    }
+
+    /// The waits of so many requests of one job of a task for what goes to the most important one that waits. Of each other user: `held` of a job.
+    #[expect(clippy::too_many_arguments, reason = "what one wait is made of")]
+    fn waits_by_importance(
+        &self,
+        number: usize,
+        asked: u64,
+        users: &[usize],
+        held: &OfJob<'_>,
+        x: u64,
+        effort: &mut u64,
+        add: &mut dyn FnMut(usize, u64, u64),
+    ) -> Result<(), Gap> {
+        let own = self.members[number].priority.number();
+        let wait = self.wait_by_importance(number, users, held, effort)?;
+        // Less important users keep it from a request as its holder alone.
+        let (mut below, mut longest_below) = (0_u64, None);
+        for &other in users.iter().filter(|&&other| other != number) {
+            *effort = effort.checked_sub(1).ok_or(Gap::Effort)?;
+            let (count, sum, longest) = held(other).ok_or(Gap::Section)?;
+            let within = self.sections_within(other, x, count);
+            let priority = self.members[other].priority.number();
+            if priority < own {
+                below = below.saturating_add(within);
+                longest_below = longest_below.max(Some((longest, Reverse(other))));
+            } else if priority > own {
+                let response = self.members[other].bound.map_err(|_| Gap::RestsOn(other))?;
+                let in_waits = self.jobs_within(other, wait, response).saturating_mul(asked);
+                add(other, in_waits.min(self.jobs_within(other, x, response)), sum);
+            } else {
+                add(other, asked.min(within), longest);
             }
+        }
+        if let Some((longest, Reverse(who))) = longest_below {
+            add(who, asked.min(below), longest);
         }
         Ok(())
     }
@@ -521,14 +568,19 @@ impl<'a> Waits<'a> {
         requests.into_iter().try_fold((0, 0, 0), each)
     }
 
-    /// How long one request of a task waits for a resource that goes to the most important job.
-    fn wait_by_importance(&self, number: usize, resource: usize, effort: &mut u64) -> Result<u64, Gap> {
+    /// How long one request of a task waits for what goes to the most important one that waits.
+    fn wait_by_importance(
+        &self,
+        number: usize,
+        users: &[usize],
+        held: &OfJob<'_>,
+        effort: &mut u64,
+    ) -> Result<u64, Gap> {
         let own = self.members[number].priority.number();
-        let users = self.users.get(&resource).map_or(&[][..], Vec::as_slice);
         let others = users.iter().copied().filter(|&other| other != number);
         let (mut fixed, mut below) = (0_u64, 0);
         for other in others.clone().filter(|&other| self.members[other].priority.number() <= own) {
-            let (.., longest) = self.held(other, resource).ok_or(Gap::Section)?;
+            let (.., longest) = held(other).ok_or(Gap::Section)?;
             if self.members[other].priority.number() < own {
                 below = longest.max(below);
             } else {
@@ -541,7 +593,7 @@ impl<'a> Waits<'a> {
             let mut next = start;
             for other in others.clone().filter(|&other| self.members[other].priority.number() > own) {
                 *effort = effort.checked_sub(1).ok_or(Gap::Effort)?;
-                let (_, sum, _) = self.held(other, resource).ok_or(Gap::Section)?;
+                let (_, sum, _) = held(other).ok_or(Gap::Section)?;
                 let response = self.members[other].bound.map_err(|_| Gap::RestsOn(other))?;
                 next = next.saturating_add(self.jobs_within(other, wait, response).saturating_mul(sum));
             }

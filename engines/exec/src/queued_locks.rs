@@ -48,7 +48,8 @@ struct Mailbox {
 #[derive(Debug, Default)]
 struct State {
     queues: GlobalLocks,
-    /// By resource, the place in `last` of what it shares its order of requests with: itself, or all whose sections execute on the same processor.
+    /// By resource, the place in `last` of what it shares its order of requests with: itself, all whose sections execute on the same processor, or all of which
+    /// one job of each processor asks at a time.
     order_of: Vec<usize>,
     /// The last instant at which somebody came.
     last: Vec<u64>,
@@ -117,21 +118,22 @@ impl QueuedLocks {
         }
     }
 
-    /// The job of `by` lets go of a resource; who has it now, where that is a job of the same processor. Only inside the monitor of that processor.
+    /// The job of `by` lets go of a resource; who of the same processor has one now. Only inside the monitor of that processor.
     pub(crate) fn release(&self, resource: usize, by: TaskId, now: u64) -> Came<Option<Grant>> {
         let mut state = self.state();
         if !state.comes(resource, now) {
             return Came::TooEarly;
         }
-        let mut next = None;
-        state.queues.release(resource as u32, by, |grant| next = Some(grant));
-        let Some(grant) = next else { return Came::Done(None) };
-        let (here, there) = (self.home[by.index()], self.home[grant.task.index()]);
-        if here == there {
-            return Came::Done(Some(grant));
+        // To each processor one resource passes at most.
+        let (here, mut next, mut remote) = (self.home[by.index()], None, None);
+        state.queues.release(resource as u32, by, |grant| {
+            let there = self.home[grant.task.index()];
+            *(if there == here { &mut next } else { &mut remote }) = Some((there, grant));
+        });
+        if let Some((there, grant)) = remote {
+            self.put_into_box(state, there, now, grant);
         }
-        self.put_into_box(state, there, now, grant);
-        Came::Done(None)
+        Came::Done(next.map(|(_, grant)| grant))
     }
 
     fn put_into_box(&self, mut state: MutexGuard<'_, State>, there: usize, now: u64, grant: Grant) {
@@ -175,11 +177,16 @@ impl QueuedLocks {
     }
 }
 
-/// Resources whose sections execute on one processor share the order of their requests.
+/// Resources whose sections execute on one processor share the order of their requests, and so do all of which one job of each processor asks at a time: an
+/// unlock of one may bring a job into the queue of another.
 fn order_of(system: &System) -> Vec<usize> {
     let all = system.resources();
     let first = |cpu| all.iter().position(|other| other.cpu == Some(cpu));
-    let of = |(place, it): (usize, &horolog_model::Resource)| it.cpu.and_then(first).unwrap_or(place);
+    let one_at_a_time = all.iter().position(|it| it.protocol.has_tokens());
+    let of = |(place, it): (usize, &horolog_model::Resource)| {
+        let shared = if it.protocol.has_tokens() { one_at_a_time } else { it.cpu.and_then(first) };
+        shared.unwrap_or(place)
+    };
     all.iter().enumerate().map(of).collect()
 }
 

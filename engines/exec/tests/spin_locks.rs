@@ -264,7 +264,7 @@ fn locked_beside_each_other(protocol: &str, doing: [Doing; 3]) -> Option<[u64; 3
 fn a_job_that_sleeps_lets_no_two_into_a_section() {
     let doing = |executes, sleeps, sleeps_inside| Doing { executes, sleeps, sleeps_inside };
     let quick = doing(20, 0, 0);
-    for protocol in ["msrp", "fslm", "preemptable-fifo", "mpcp", "fmlp-plus"] {
+    for protocol in ["msrp", "fslm", "preemptable-fifo", "mpcp", "fmlp-plus", "omlp"] {
         // The second one sleeps in its section, and the first one, which it has preempted, comes to its own.
         run_beside_each_other(protocol, [doing(700, 0, 0), doing(0, 0, 1_000), quick]);
         // It sleeps before, and the first one is in its section, asleep, when it wakes.

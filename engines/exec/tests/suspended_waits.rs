@@ -1,4 +1,4 @@
-//! Suspended waits across processors on real threads (decision 0020).
+//! Suspended waits across processors on real threads (decisions 0020 and 0029).
 
 mod common;
 
@@ -44,21 +44,55 @@ struct Seen {
     next: Option<u32>,
 }
 
+/// Where one job of each processor at a time has a place in the queues: who waits for that, and for which resource.
+#[derive(Default)]
+struct Asking(Vec<(u32, usize)>);
+
+impl Asking {
+    /// The most important one of a processor; of equals the one that came first.
+    fn next(
+        &mut self,
+        is_here: impl Fn(u32) -> bool,
+        priority: impl Fn(u32) -> Option<i64>,
+    ) -> Option<(u32, usize)> {
+        let here = (0..self.0.len()).rev().filter(|&place| is_here(self.0[place].0));
+        let next = here.max_by_key(|&place| priority(self.0[place].0))?;
+        Some(self.0.remove(next))
+    }
+}
+
 /// One holder at a time; who waits gets it in the order of the protocol; whoever else begins or goes on, no holder of its processor is ready. How often
 /// somebody waited.
-fn check(system: &System, by_importance: bool, records: &[Record]) -> u64 {
-    let (mut seen, mut waits) = ([Seen::default(), Seen::default()], 0);
+fn check(system: &System, protocol: &str, records: &[Record]) -> u64 {
+    let (by_importance, in_turn) = (protocol == "mpcp", protocol == "omlp");
+    let (mut seen, mut waits, mut asking) = ([Seen::default(), Seen::default()], 0, Asking::default());
     let priority = |task: u32| system.tasks()[task as usize].priority.map(horolog_model::Priority::number);
     let cpu = |task: u32| system.tasks()[task as usize].cpu;
     for record in records {
         match record.kind {
             Kind::Suspend => {
+                waits += 1;
+                let has_place = |one: &Seen| {
+                    let mut all = one.waiting.iter().chain(&one.holder).chain(&one.next);
+                    all.any(|&other| cpu(other) == cpu(record.task))
+                };
+                if in_turn && seen.iter().any(has_place) {
+                    asking.0.push((record.task, record.value as usize));
+                    continue;
+                }
                 let one = &mut seen[record.value as usize];
                 assert!(one.holder.or(one.next).is_some(), "it waits for a free one: {record:?}");
                 one.waiting.push(record.task);
-                waits += 1;
             }
             Kind::Lock => {
+                let beside = |one: &Seen| {
+                    let mut all = one.waiting.iter().chain(&one.holder);
+                    all.any(|&other| cpu(other) == cpu(record.task))
+                };
+                assert!(
+                    !in_turn || !seen.iter().any(beside),
+                    "another one of its processor has a place: {record:?}"
+                );
                 let one = &mut seen[record.value as usize];
                 assert_eq!(one.holder.replace(record.task), None, "{record:?}");
                 // A job that has not waited finds it free, and no other job waits.
@@ -73,6 +107,14 @@ fn check(system: &System, by_importance: bool, records: &[Record]) -> u64 {
                     false => (!one.waiting.is_empty()).then_some(0),
                 };
                 one.next = first.map(|place| one.waiting.remove(place));
+                let here = |other: u32| cpu(other) == cpu(record.task);
+                if in_turn && let Some((next, resource)) = asking.next(here, priority) {
+                    let one = &mut seen[resource];
+                    match one.holder.or(one.next) {
+                        None => one.next = Some(next),
+                        Some(_) => one.waiting.push(next),
+                    }
+                }
             }
             Kind::Start | Kind::Resume => {
                 let holders: Vec<u32> = seen.iter().filter_map(|one| one.holder).collect();
@@ -95,13 +137,13 @@ fn bodies_exclude_each_other(protocol: &str, cpus: (u32, u32)) -> Option<u64> {
     sections.check(protocol);
     let is_lost = result.records.iter().any(|record| record.kind == Kind::Lost);
     assert!(!is_lost, "{protocol}: records are lost");
-    Some(check(&system, protocol == "mpcp", &result.records))
+    Some(check(&system, protocol, &result.records))
 }
 
 #[test]
 fn jobs_of_two_processors_have_it_in_the_order_of_the_protocol() {
     let Some(cpus) = two_cpus() else { return };
-    for protocol in ["mpcp", "fmlp-plus"] {
+    for protocol in ["mpcp", "fmlp-plus", "omlp"] {
         let Some(waits) = bodies_exclude_each_other(protocol, cpus) else { return };
         assert!(waits > 20, "{protocol}: {waits}");
     }
@@ -111,7 +153,7 @@ fn jobs_of_two_processors_have_it_in_the_order_of_the_protocol() {
 #[test]
 fn on_one_processor_no_job_waits() {
     let Some((first, _)) = two_cpus() else { return };
-    for protocol in ["mpcp", "fmlp-plus"] {
+    for protocol in ["mpcp", "fmlp-plus", "omlp"] {
         let Some(waits) = bodies_exclude_each_other(protocol, (first, first)) else { return };
         assert_eq!(waits, 0, "{protocol}");
     }

@@ -39,14 +39,52 @@ struct State {
     next: usize,
     holds: Option<usize>,
     waits: Option<usize>,
-    /// When it asked, and when it got what it holds, in the order of all such events.
+    /// When it asked, when it got what it holds, and when it came into the queue, in the order of all such events.
     asked: u64,
     got: u64,
+    queued: Option<u64>,
+}
+
+/// A job on `cpu` has let go of a resource: the next one has it, and where one job of each processor asks at a time, the next of that processor asks.
+fn pass_on(
+    case: &Case,
+    tasks: &mut [State],
+    (resource, cpu): (usize, usize),
+    count: &mut impl FnMut() -> u64,
+    mut locks: impl FnMut(usize),
+) {
+    let (is_mpcp, is_omlp) = (case.protocol == "mpcp", case.protocol == "omlp");
+    let waiting = (0..tasks.len()).filter(|&task| tasks[task].waits == Some(resource));
+    let waiting = waiting.filter(|&task| !is_omlp || tasks[task].queued.is_some());
+    let first = waiting.min_by_key(|&task| {
+        let came = tasks[task].queued.unwrap_or(tasks[task].asked);
+        (Reverse(if is_mpcp { case.tasks[task].priority } else { 0 }), came)
+    });
+    if let Some(first) = first {
+        (tasks[first].waits, tasks[first].holds, tasks[first].got) = (None, Some(resource), count());
+        tasks[first].queued = None;
+        locks(first);
+    }
+    if !is_omlp {
+        return;
+    }
+    let here = (0..tasks.len()).filter(|&task| case.tasks[task].cpu == cpu);
+    let asking = here.filter(|&task| tasks[task].waits.is_some() && tasks[task].queued.is_none());
+    let next = asking.min_by_key(|&task| (Reverse(case.tasks[task].priority), tasks[task].asked));
+    let Some(next) = next else { return };
+    let wanted = tasks[next].waits.expect("it waits");
+    if tasks.iter().any(|other| other.holds == Some(wanted)) {
+        tasks[next].queued = Some(count());
+    } else {
+        (tasks[next].waits, tasks[next].holds, tasks[next].got) = (None, Some(wanted), count());
+        locks(next);
+    }
 }
 
 /// Unit by unit.
 fn by_units(case: &Case, end: u64) -> Vec<Event> {
     let is_mpcp = case.protocol == "mpcp";
+    let is_omlp = case.protocol == "omlp";
     let mut tasks = vec![State::default(); case.tasks.len()];
     let mut events = Vec::new();
     let mut running: Vec<Option<usize>> = vec![None; case.cpus];
@@ -56,30 +94,23 @@ fn by_units(case: &Case, end: u64) -> Vec<Event> {
         counter
     };
     for now in 0..=end {
-        let mut freed = Vec::new();
         for running in &mut running {
             let Some(task) = *running else { continue };
-            let (state, of) = (&mut tasks[task], &case.tasks[task]);
-            if let Some(resource) = state.holds.filter(|_| of.sections[state.next - 1].2 == state.executed) {
-                state.holds = None;
+            let of = &case.tasks[task];
+            let (next, executed) = (tasks[task].next, tasks[task].executed);
+            if let Some(resource) = tasks[task].holds.filter(|_| of.sections[next - 1].2 == executed) {
+                tasks[task].holds = None;
                 events.push((now, task, Kind::Unlock));
-                freed.push(resource);
+                pass_on(case, &mut tasks, (resource, of.cpu), &mut count, |task| {
+                    events.push((now, task, Kind::Lock));
+                });
             }
+            let state = &mut tasks[task];
             if state.executed == of.wcet {
                 state.jobs -= 1;
                 (state.executed, state.next) = (0, 0);
                 *running = None;
                 events.push((now, task, Kind::Completion));
-            }
-        }
-        for resource in freed {
-            let waiting = (0..tasks.len()).filter(|&task| tasks[task].waits == Some(resource));
-            let first = waiting.min_by_key(|&task| {
-                (Reverse(if is_mpcp { case.tasks[task].priority } else { 0 }), tasks[task].asked)
-            });
-            if let Some(first) = first {
-                (tasks[first].waits, tasks[first].holds, tasks[first].got) = (None, Some(resource), count());
-                events.push((now, first, Kind::Lock));
             }
         }
         if now == end {
@@ -114,10 +145,14 @@ fn by_units(case: &Case, end: u64) -> Vec<Event> {
                     continue;
                 }
                 let is_held = tasks.iter().any(|other| other.holds == Some(resource));
+                let is_here = |other: &usize| *other != task && case.tasks[*other].cpu == of.cpu;
+                let has_turn = |other: usize| tasks[other].holds.is_some() || tasks[other].waits.is_some();
+                let comes_later = is_omlp && (0..tasks.len()).filter(is_here).any(has_turn);
                 let (state, number) = (&mut tasks[task], count());
                 (state.next, state.asked, state.got) = (state.next + 1, number, number);
-                if is_held {
+                if is_held || comes_later {
                     state.waits = Some(resource);
+                    state.queued = (is_omlp && !comes_later).then_some(number);
                     events.push((now, task, Kind::Suspend));
                 } else {
                     state.holds = Some(resource);
@@ -146,7 +181,7 @@ fn draw(random: &mut Random, protocol: &'static str) -> Case {
 
 #[test]
 fn random_systems_run_as_a_loop_over_units_of_time_says() {
-    for protocol in ["mpcp", "fmlp-plus"] {
+    for protocol in ["mpcp", "fmlp-plus", "omlp"] {
         let (mut random, mut waits) = (Random(7), 0);
         for round in 0..4_000 {
             let case = draw(&mut random, protocol);

@@ -51,7 +51,7 @@ pub enum Serving {
 }
 
 /// The tests of whole systems: their names, and what they make of a set.
-pub const SYSTEM_TESTS: [(&str, How); 33] = [
+pub const SYSTEM_TESTS: [(&str, How); 34] = [
     ("fp-non-preemptive", How::NonPreemptive(Policy::FixedPriority)),
     ("fp-deferred", How::Deferred),
     ("edf-non-preemptive", How::NonPreemptive(Policy::Edf)),
@@ -79,6 +79,7 @@ pub const SYSTEM_TESTS: [(&str, How); 33] = [
     ("fp-mpcp", How::Locks(Policy::FixedPriority, Protocol::Mpcp)),
     ("fp-dpcp", How::Locks(Policy::FixedPriority, Protocol::Dpcp)),
     ("fp-fmlp-plus", How::Locks(Policy::FixedPriority, Protocol::FmlpPlus)),
+    ("fp-omlp", How::Locks(Policy::FixedPriority, Protocol::Omlp)),
     ("edf-msrp", How::Locks(Policy::Edf, Protocol::Msrp)),
     ("edf-task-fair", How::Locks(Policy::Edf, Protocol::TaskFair)),
     ("edf-phase-fair", How::Locks(Policy::Edf, Protocol::PhaseFair)),

@@ -58,7 +58,7 @@ fn place(records: &[Record], task: u32, kind: Kind) -> usize {
 
 #[test]
 fn who_is_woken_for_a_resource_has_it() {
-    for (protocol, first, second) in [("fmlp-plus", B, C), ("mpcp", C, B)] {
+    for (protocol, first, second) in [("fmlp-plus", B, C), ("omlp", B, C), ("mpcp", C, B)] {
         let system = three(protocol);
         let right = simulated(&system);
         assert_eq!(found(&system, &right), vec![], "{protocol}");
@@ -110,7 +110,7 @@ fn who_is_woken_waits_for_that() {
 
 #[test]
 fn what_is_held_at_the_end_is_held_no_longer_than_the_file_says() {
-    for protocol in ["mpcp", "fmlp-plus"] {
+    for protocol in ["mpcp", "fmlp-plus", "omlp"] {
         let system = three(protocol);
         let right = simulated(&system);
         let at = |ns: u64| {
@@ -190,7 +190,62 @@ fn a_wrong_turn_in_a_run_is_another_schedule() {
     };
     assert_eq!(of("mpcp", "fmlp-plus"), [Class::ScheduleDiffers]);
     assert_eq!(of("fmlp-plus", "mpcp"), [Class::ScheduleDiffers]);
+    assert_eq!(of("mpcp", "omlp"), [Class::ScheduleDiffers]);
+    assert_eq!(of("omlp", "mpcp"), [Class::ScheduleDiffers]);
     assert_eq!((of("mpcp", "mpcp"), of("fmlp-plus", "fmlp-plus")), (vec![], vec![]));
+    assert_eq!(of("omlp", "omlp"), vec![]);
+}
+
+/// Three jobs of one processor ask in the wrong order of importance, and one of another processor after them.
+fn in_turn(protocol: &str) -> System {
+    let task = |name: &str, cpu: u32, priority: u32, offset: u32, resource: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"1 us\"\noffset = \"{offset} ns\"\nwcet = \"20 ns\"\n\
+             [[task.section]]\nresource = \"{resource}\"\nfrom = \"0 ns\"\nlength = \"20 ns\"\n"
+        )
+    };
+    let head = format!(
+        "[system]\nname = \"s\"\n[platform]\ncpus = 3\n[[resource]]\nname = \"map\"\nprotocol = \"{protocol}\"\n\
+         [[resource]]\nname = \"other\"\nprotocol = \"{protocol}\"\n"
+    );
+    let tasks = [
+        task("first", 1, 1, 0, "map"),
+        task("low", 0, 1, 2, "map"),
+        task("mid", 0, 2, 4, "other"),
+        task("high", 0, 3, 6, "map"),
+        task("far", 2, 1, 8, "map"),
+    ];
+    read(&[head, tasks.concat()].concat())
+}
+
+#[test]
+fn one_job_of_each_processor_at_a_time_has_a_place_in_the_queue() {
+    let (omlp, fmlp) = (in_turn("omlp"), in_turn("fmlp-plus"));
+    let right = simulated(&omlp);
+    assert_eq!(found(&omlp, &right), vec![]);
+    let locks = |records: &[Record]| {
+        let locks = records.iter().filter(|it| it.kind == Kind::Lock && it.job == 0);
+        locks.map(|it| (it.task, it.time.as_ns())).collect::<Vec<_>>()
+    };
+    // `low` has the turn of its processor; then `high` joins behind `far`, and `mid` comes last although its resource is free.
+    assert_eq!(locks(&right), [(0, 0), (1, 20), (4, 40), (3, 60), (2, 80)]);
+    let others = simulated(&fmlp);
+    assert_eq!(locks(&others), [(0, 0), (2, 4), (1, 20), (4, 40), (3, 60)]);
+    let said = found(&omlp, &others);
+    assert!(
+        says(&said, "mid job 0 locks other, and low of the same CPU has asked before and has not let go"),
+        "{said:?}"
+    );
+    assert!(says(&found(&fmlp, &right), "mid job 0 waits for other, which nobody else holds"));
+    // `mid` has the turn before `high`: both wait, and `high` is the more important one.
+    let wrong = simulated(&read(
+        &horolog_model::file::print(&omlp)
+            .replace("priority = 2", "priority = 4")
+            .replace("offset = \"4 ns\"", "offset = \"5 ns\""),
+    ));
+    assert!(locks(&wrong).contains(&(2, 40)), "{:?}", locks(&wrong));
+    let said = found(&omlp, &wrong);
+    assert!(says(&said, "mid job 0 is handed other, and high of the same CPU asks before it"), "{said:?}");
 }
 
 /// A server on the processor, and a job that cannot be preempted released when the resource is handed over.

@@ -207,7 +207,7 @@ fn numbered_from_the_end(text: &str, last: u32) -> String {
 fn who_asks_first_at_one_instant_is_judged() {
     let (mut random, mut differ, mut found) = (Random::new(53), 0_u32, 0_u32);
     for index in 0..2_000_usize {
-        let text = draw(&mut random, ["msrp", "fslm", "mrsp", "mpcp", "fmlp-plus"][index % 5]);
+        let text = draw(&mut random, ["msrp", "fslm", "mrsp", "mpcp", "fmlp-plus", "omlp"][index % 6]);
         let system = read(&text);
         let last = system.platform().cpus.len() as u16 - 1;
         let right = simulated(&system, 0);

@@ -259,7 +259,7 @@ impl Group<'_> {
                     Protocol::Ceiling => users.iter().map(|&user| self.own_place_of(user)).max(),
                     // This simulator schedules one processor, and knows no locks of several.
                     Protocol::Msrp | Protocol::Fslm | Protocol::Mrsp | Protocol::PreemptableFifo => None,
-                    Protocol::Mpcp | Protocol::FmlpPlus | Protocol::Dpcp => None,
+                    Protocol::Mpcp | Protocol::FmlpPlus | Protocol::Dpcp | Protocol::Omlp => None,
                     Protocol::TaskFair | Protocol::PhaseFair => None,
                     Protocol::NonPreemptive
                     | Protocol::Inheritance
@@ -313,7 +313,7 @@ impl Group<'_> {
                 Protocol::Msrp | Protocol::Fslm | Protocol::NonPreemptive => None,
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => None,
                 Protocol::Mpcp | Protocol::FmlpPlus | Protocol::TaskFair | Protocol::PhaseFair => None,
-                Protocol::Mrsp | Protocol::Dpcp | Protocol::PreemptableFifo => None,
+                Protocol::Mrsp | Protocol::Dpcp | Protocol::PreemptableFifo | Protocol::Omlp => None,
             };
             let is_other = theirs.is_some_and(|theirs| theirs != own);
             is_other && users.len() > 1 && ceiling.is_some_and(|it| level >= it)

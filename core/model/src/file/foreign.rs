@@ -80,7 +80,8 @@ const INSTEAD: [(&str, &[&str], &str); 13] = [
 pub(super) fn instead(key: &str, section: &Section, value: &Value) -> Option<String> {
     let plain = suggest::plain(key);
     // How long a job executes, and not what: `exec = "2 ms"`.
-    let is_time = matches!(value, Value::Text(text) if text.starts_with(|first: char| first.is_ascii_digit()));
+    let is_time =
+        matches!(value, Value::Text(text) if text.starts_with(|first: char| first.is_ascii_digit()));
     let said = INSTEAD
         .iter()
         .filter(|_| !(plain == "exec" && is_time))

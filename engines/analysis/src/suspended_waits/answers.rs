@@ -51,6 +51,7 @@ impl Waits<'_> {
         match self.rule {
             Protocol::Dpcp => ("fp-dpcp", "raj88"),
             Protocol::FmlpPlus => ("fp-fmlp-plus", "brandenburg11"),
+            Protocol::Omlp => ("fp-omlp", "brandenburg11"),
             _ => ("fp-mpcp", "raj90"),
         }
     }

@@ -10,6 +10,7 @@ mod hand_over;
 mod helping;
 mod readers;
 mod request_order;
+mod tokens;
 mod withdrawn;
 
 use crate::result::{Check, Class};
@@ -96,6 +97,8 @@ struct Waiting {
     granted: Option<u64>,
     /// Its place among all locks and requests on record.
     order: u64,
+    /// Since when it has a place in the queue, among all such, where of each processor one job at a time has one ([`tokens`]).
+    joined: Option<u64>,
 }
 
 /// A job that waits for a spin lock: since when, and what it had executed then and had been interrupted for.
@@ -200,6 +203,7 @@ impl Resources {
             resource.lose();
             resource.waiting.clear();
         }
+        self.entries.iter_mut().for_each(Entries::lose);
         self.spinning.fill(None);
         self.withdrawn.fill(None);
     }
@@ -316,6 +320,7 @@ impl Verifier {
         let next = next.filter(|_| !was_handed_on);
         let handed = self.resources.all[place].handed.take().filter(|&other| other != task);
         let (bar, is_original) = (self.bar_of(task), self.is_original(place));
+        let token = self.token_of_another(place, task).filter(|_| !was_handed_on);
         self.resources.locks += 1;
         let order = self.resources.locks;
         let resource = &mut self.resources.all[place];
@@ -342,6 +347,10 @@ impl Verifier {
         } else if let Some(holder) = before {
             let message = format!("{locks}, which {} holds", self.name_of(holder.task));
             self.resource_finding(task, record.job, message);
+        } else if let Some(other) = token {
+            let other = self.name_of(other);
+            let message = format!("{locks}, and {other} of the same CPU has asked before and has not let go");
+            self.turn_finding(task, record.job, message);
         } else if let Some(other) = handed {
             let message = format!("{locks}, which was handed to {}", self.name_of(other));
             self.turn_finding(task, record.job, message);
@@ -438,6 +447,7 @@ impl Verifier {
             writes: resource.writes,
             granted: None,
             order: 0,
+            joined: None,
         });
         self.resources.spinning[task] = Some(Spinning { place, since: now, so_far });
         if !asks_anew {
@@ -492,6 +502,7 @@ impl Verifier {
         let name = resource.name.clone();
         if let Some(holder) = resource.put_back(task, record.job, self.now) {
             self.hand_on(place);
+            self.pass_token(place, task);
             if self.resources.all[place].cpu.is_some() {
                 self.ended_elsewhere(task, place);
             }
@@ -576,6 +587,7 @@ impl Verifier {
             if self.resources.all[place].protocol.boosts() {
                 self.check_wait(record, task, place);
             }
+            let waits_for_token = self.may_wait_for_token(place, task);
             let resource = &mut self.resources.all[place];
             resource.waiting.push_back(Waiting {
                 task,
@@ -583,8 +595,9 @@ impl Verifier {
                 writes: resource.writes,
                 granted: None,
                 order: 0,
+                joined: None,
             });
-            let is_held = resource.is_held_by_another(task) || is_barred;
+            let is_held = resource.is_held_by_another(task) || is_barred || waits_for_token;
             let is_handed = resource.handed.is_some_and(|other| other != task);
             if !is_held && !is_handed && resource.is_known {
                 let message = format!(
@@ -593,8 +606,10 @@ impl Verifier {
                 );
                 self.waiting_finding(task, record.job, message);
             }
-            let asked = self.tasks[task].pending.front_mut().map(|job| job.asks_for.replace(place));
-            if asked != Some(Some(place)) {
+            self.asks_for_token(place, task);
+            // Behind a loss its job may not be known, and the next one is not the one that waits.
+            let job = self.tasks[task].pending.front_mut().filter(|job| job.number == record.job);
+            if job.is_some_and(|job| job.asks_for.replace(place) != Some(place)) {
                 self.check_nesting(record, task, place);
                 self.enter_section(task, place);
                 self.mark(task, What::Lock(place as u32));
@@ -632,7 +647,7 @@ impl Verifier {
             }
             Protocol::TaskFair | Protocol::PhaseFair => Some(i64::MAX),
             // Its priority is boosted above all.
-            Protocol::Mpcp | Protocol::FmlpPlus => Some(i64::MAX),
+            Protocol::Mpcp | Protocol::FmlpPlus | Protocol::Omlp => Some(i64::MAX),
             Protocol::Mrsp => Some(self.local_ceiling(resource, task)),
             Protocol::Inheritance => {
                 resource.waiting.iter().map(|waiting| self.model.tasks[waiting.task].priority).max()
@@ -715,7 +730,7 @@ impl Verifier {
                     holder == running
                 }
                 Protocol::TaskFair | Protocol::PhaseFair => self.resources.is_held_by(resource, running),
-                Protocol::Mpcp | Protocol::FmlpPlus => holder == running,
+                Protocol::Mpcp | Protocol::FmlpPlus | Protocol::Omlp => holder == running,
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
                 Protocol::Dpcp => false,
                 // No job below a server holds one.
@@ -750,7 +765,7 @@ impl Verifier {
                 // Under EDF nothing is held by these.
                 Protocol::Inheritance | Protocol::OriginalCeiling | Protocol::None => false,
                 Protocol::Mpcp | Protocol::FmlpPlus | Protocol::Mrsp | Protocol::Dpcp => false,
-                Protocol::PreemptableFifo => false,
+                Protocol::PreemptableFifo | Protocol::Omlp => false,
                 // What other processors hold keeps nothing back here; who waits for it does.
                 Protocol::Msrp | Protocol::Fslm | Protocol::TaskFair | Protocol::PhaseFair => {
                     resource.holders.iter().any(|holder| is_beside(holder.task)) || spins(place)

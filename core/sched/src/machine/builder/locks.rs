@@ -83,6 +83,7 @@ impl MachineBuilder<'_> {
                 | Protocol::TaskFair
                 | Protocol::PhaseFair
                 | Protocol::Dpcp
+                | Protocol::Omlp
                 | Protocol::PreemptableFifo => Box::default(),
             },
             spins: match resource.protocol {
@@ -93,6 +94,7 @@ impl MachineBuilder<'_> {
                 | Protocol::None
                 | Protocol::Mpcp
                 | Protocol::FmlpPlus
+                | Protocol::Omlp
                 | Protocol::Dpcp => None,
                 Protocol::Msrp | Protocol::TaskFair | Protocol::PhaseFair => Some(Spins::Highest),
                 Protocol::Fslm => Some(Spins::AtPriority),
@@ -101,7 +103,7 @@ impl MachineBuilder<'_> {
             },
             boost: match resource.protocol {
                 Protocol::Mpcp => Some(Boost::ByCeiling(self.remote_ceilings(&users, priorities))),
-                Protocol::FmlpPlus => Some(Boost::ByRequest),
+                Protocol::FmlpPlus | Protocol::Omlp => Some(Boost::ByRequest),
                 Protocol::Dpcp => Some(Boost::Elsewhere),
                 _ => None,
             },

@@ -267,7 +267,14 @@ impl Verifier {
         self.resources.locks += 1;
         let (order, now) = (self.resources.locks, self.now);
         let resource = &mut self.resources.all[place];
-        resource.waiting.push_back(Waiting { task, since: now, writes: 0, granted: None, order });
+        resource.waiting.push_back(Waiting {
+            task,
+            since: now,
+            writes: 0,
+            granted: None,
+            order,
+            joined: None,
+        });
         let cpu = resource.cpu.unwrap_or_default();
         self.check_nesting(record, task, place);
         self.enter_section(task, place);

@@ -20,6 +20,11 @@ impl Entries {
         Entries { job: u64::MAX, of_each }
     }
 
+    /// Records are lost: a job that waited may come to what it asked for once more.
+    pub(super) fn lose(&mut self) {
+        self.of_each.iter_mut().for_each(|(_, _, came)| *came = 0);
+    }
+
     /// A job comes to a section; how many the file has, where this is the first one more than that.
     pub(crate) fn count(&mut self, job: u64, place: usize) -> Option<u32> {
         if std::mem::replace(&mut self.job, job) != job {

@@ -56,6 +56,7 @@ impl Verifier {
             // Of equals the one that has waited longest.
             Protocol::Mpcp => waiting.iter().rev().max_by_key(priority),
             Protocol::FmlpPlus => waiting.front(),
+            Protocol::Omlp => resource.first_joined(),
             _ => None,
         };
         self.resources.all[place].handed = next.map(|it| it.task);
@@ -73,6 +74,10 @@ impl Verifier {
         let resource = &mut self.resources.all[place];
         if !resource.protocol.boosts() {
             return;
+        }
+        let waits_for_its_turn = |it: &super::Waiting| it.task == task && it.joined.is_none();
+        if resource.protocol.has_tokens() && resource.waiting.iter().any(waits_for_its_turn) {
+            return self.check_token(record, task, place);
         }
         let Some(next) = resource.handed.replace(task).filter(|&next| next != task) else { return };
         let message = format!(

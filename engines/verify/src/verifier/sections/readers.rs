@@ -73,6 +73,9 @@ impl Resource {
     /// Of those that wait, who has it next. Where phases alternate: those that read and came before a writer left that has left; else
     /// the first of the writers.
     pub(super) fn next_waiting(&self) -> Option<&Waiting> {
+        if self.protocol.has_tokens() {
+            return self.first_joined();
+        }
         if self.protocol != Protocol::PhaseFair {
             return self.waiting.front();
         }
