@@ -233,7 +233,7 @@ fn tasks_with_locks_are_spread_by_worst_fit_and_hold_the_drawn_sections() {
         .filter(|(_, how)| matches!(how, How::Locks(_, protocol) if protocol.is_global()))
         .map(|(word, _)| *word)
         .collect();
-    assert_eq!(words.len(), 12);
+    assert_eq!(words.len(), 13);
     let drawn = Drawn::of(plan(&words, &keys));
     let sharing = parts::Sharing {
         resources: 2,
