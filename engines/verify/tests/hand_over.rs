@@ -237,6 +237,12 @@ fn one_job_of_each_processor_at_a_time_has_a_place_in_the_queue() {
         "{said:?}"
     );
     assert!(says(&found(&fmlp, &right), "mid job 0 waits for other, which nobody else holds"));
+    // Of equals the one that came first: `mid`.
+    let equals = horolog_model::file::print(&omlp).replace("priority = 2", "priority = 3");
+    let equals = read(&equals);
+    let right = simulated(&equals);
+    assert_eq!(locks(&right), [(0, 0), (1, 20), (4, 40), (2, 40), (3, 60)]);
+    assert_eq!(found(&equals, &right), vec![]);
     // `mid` has the turn before `high`: both wait, and `high` is the more important one.
     let wrong = simulated(&read(
         &horolog_model::file::print(&omlp)
