@@ -171,7 +171,8 @@ impl Equations {
             self.jobs(k, x).map_or(asked, |jobs| asked.min(jobs * self.sections(k, q).count() as u64))
         };
         if !self.by_importance {
-            return Some(users.iter().map(|&k| most(k) * longest(k)).sum());
+            let is_below = |k: usize| self.rows[k].cpu == self.rows[i].cpu && self.rows[k].priority < own;
+            return Some(users.iter().filter(|&&k| !is_below(k)).map(|&k| most(k) * longest(k)).sum());
         }
         let those = |order: Ordering| {
             users.iter().copied().filter(move |&k| self.rows[k].priority.cmp(&own) == order)
@@ -266,12 +267,66 @@ impl Equations {
                 return None;
             }
         }
-        all += n.min(those(Ordering::Less).map(most).fold(0, u64::saturating_add)) * below;
         all += those(Ordering::Equal).map(|l| n.min(most(l)) * longest(l)).sum::<u64>();
         for h in those(Ordering::Greater) {
             all += (n * self.jobs(h, wait)?).min(self.jobs(h, x)?) * turns(h).iter().sum::<u64>();
         }
         Some(all)
+    }
+
+    /// How many requests a less important task has within x; many without a bound.
+    fn requests_within(&self, l: usize, x: u64) -> u64 {
+        let each = self.rows[l].global.len() as u64;
+        self.jobs(l, x).unwrap_or(1_000).saturating_mul(each)
+    }
+
+    /// What l executes at boosted priority, where so many of its requests within x do not.
+    fn boosted(&self, i: usize, l: usize, x: u64, others: u64) -> u64 {
+        let longest = self.rows[l].global.iter().map(|(_, length)| *length).max().unwrap_or(0);
+        let asked = self.rows[i].global.len() as u64;
+        (asked + 1).min(self.requests_within(l, x) - others) * longest
+    }
+
+    /// First in, first out: each request of l within x is ahead of one of i, or finds i ready.
+    fn ahead_and_boosted(&self, i: usize, l: usize, x: u64) -> u64 {
+        let asked = self.rows[i].global.len() as u64;
+        let longest = self.rows[l].global.iter().map(|(_, length)| *length).max().unwrap_or(0);
+        let mut each = vec![longest; (asked + 1) as usize];
+        let names: BTreeSet<&str> = self.rows[i].global.iter().map(|(name, _)| name.as_str()).collect();
+        for q in names.into_iter().filter(|q| self.sections(l, q).count() > 0) {
+            let most = self.jobs(l, x).map_or(1_000, |jobs| jobs * self.sections(l, q).count() as u64);
+            let count = most.min(self.sections(i, q).count() as u64);
+            let held = self.sections(l, q).max().unwrap() + self.ahead(l, q);
+            each.extend(vec![held; count as usize]);
+        }
+        each.sort_unstable_by(|one, other| other.cmp(one));
+        each.iter().take(self.requests_within(l, x) as usize).sum()
+    }
+
+    /// The most that less important tasks take by so many turns before those of i, and by the requests that are no such.
+    fn turns_and_boosted(&self, i: usize, below: &[usize], x: u64) -> u64 {
+        let asked = self.rows[i].global.len();
+        let queue =
+            |l: usize, q: &str| self.elsewhere(l, q).into_iter().map(|(_, longest)| longest).sum::<u64>();
+        let turns =
+            below.iter().flat_map(|&l| self.rows[l].global.iter().map(move |(q, length)| (l, q, length)));
+        let longest = turns.map(|(l, q, length)| queue(l, q) + length).max().unwrap_or(0);
+        // By how many turns are taken: the most at boosted priority.
+        let mut best = vec![Some(0)];
+        best.resize(asked + 1, None);
+        for &l in below {
+            let mut next = vec![None; asked + 1];
+            for (taken, before) in best.iter().enumerate() {
+                let Some(before) = before else { continue };
+                for own in 0..=(asked - taken).min(self.requests_within(l, x) as usize) {
+                    let sum = before + self.boosted(i, l, x, own as u64);
+                    next[taken + own] = next[taken + own].max(Some(sum));
+                }
+            }
+            best = next;
+        }
+        let each = best.iter().enumerate().filter_map(|(taken, sum)| Some((*sum)? + taken as u64 * longest));
+        each.max().unwrap_or(0)
     }
 
     fn response(&self, i: usize) -> Option<u64> {
@@ -296,13 +351,11 @@ impl Equations {
                     next += self.waits(i, q, x)?;
                 }
             }
-            for l in below() {
-                let sections = &self.rows[l].global;
-                let longest = sections.iter().map(|(_, length)| *length).max().unwrap_or(0);
-                let most =
-                    self.jobs(l, x).map_or(asked + 1, |jobs| (asked + 1).min(jobs * sections.len() as u64));
-                next += most * longest;
-            }
+            next += match (self.by_importance, self.in_turn) {
+                (true, _) => below().map(|l| self.boosted(i, l, x, 0)).sum::<u64>(),
+                (_, true) => self.turns_and_boosted(i, &below().collect::<Vec<_>>(), x),
+                _ => below().map(|l| self.ahead_and_boosted(i, l, x)).sum(),
+            };
             for h in here().filter(|&h| self.rows[h].priority >= row.priority) {
                 let of = &self.rows[h];
                 let late = of.jitter.max(self.found[h]? - of.wcet);

@@ -14,6 +14,7 @@
 //!            from each more important one:  min { n_iq N_k(w), N_k(x) } sum of H(k, q) over its sections on q
 //!            w: one wait, the least fixed point of these three for one request
 //! B_i      = sum over less important tasks l of P of min { n_i + 1, N_l(x) n_l } (2 s + max c(l, .))
+//!            fmlp-plus, omlp: a request of l that is ahead of one of i counts in W_i alone, so both together are N_l(x) n_l at most
 //!            + (n_i + 1) (s + the longest section of a less important one on a local resource whose ceiling is at or above i)
 //! R_i      = J_i + x,  x the least with  x = C_i + W_i + B_i + sum over h of ceil((x + R_h - C_h) / T_h) C_h + interrupts + loads
 //! N_k(x)   = floor((x + R_k) / T_k) + 1          h: tasks of P of the same priority and above
@@ -37,6 +38,8 @@
 //!   important ones and those equals that came before; a less important one has its turn already, and is one at most.
 //! - First in, first out, one request of each other user is ahead. By importance a less important one is ahead as the holder alone.
 //! - A less important task asks only while i does not want the processor: before its release, or while it waits. One section of it is left then.
+//! - While i waits for a request of such a task, that request's section executes: it has not begun when i asks, since its job would come before i, and is over
+//!   when i goes on. So it is not among those that i finds when it wants the processor.
 //! - A more important task may execute later than it was released by its waits. Its work in a window is at most that of releases with jitter R_h - C_h.
 //! - The first job that breaks its bound does so in a window in which all others keep theirs. So any fixed point of the whole is a bound; the least
 //!   one is searched from below.
@@ -45,6 +48,7 @@
 //! the rules of `raj90` and `brandenburg11`; suspensions of others as jitter: `chen19`.
 
 mod answers;
+mod boosted;
 mod remote;
 mod tokens;
 
@@ -435,20 +439,15 @@ impl<'a> Waits<'a> {
             add(TermKind::BlockingSection, Some(who), Some(resource), requests + 1, length);
         }
         add(TermKind::ContextSwitches, None, None, requests + 1, model.context_switch);
+        if self.rule != Protocol::Dpcp {
+            // Under DPCP their sections execute elsewhere.
+            self.boosted_below(number, x, effort, &mut add)?;
+        }
         let own = member.priority.number();
         for &other in self.local[member.cpu].iter().filter(|&&other| other != number) {
             *effort = effort.checked_sub(1).ok_or(Gap::Effort)?;
             let one = &self.members[other];
-            if one.priority.number() < own {
-                if self.rule == Protocol::Dpcp {
-                    // Its sections execute elsewhere.
-                    continue;
-                }
-                let most = (requests + 1).min(self.sections_within(other, x, one.requests.len() as u64));
-                add(TermKind::BlockingBoosted, Some(other), None, most, one.longest);
-                let switches = if one.requests.is_empty() { 0 } else { 2 * most };
-                add(TermKind::ContextSwitches, None, None, switches, model.context_switch);
-            } else {
+            if one.priority.number() >= own {
                 let response = one.bound.map_err(|_| Gap::RestsOn(other))?;
                 let jitter = one.jitter.max(response.saturating_sub(one.wcet));
                 let arrival = ArrivalCurve::Periodic { separation: one.separation, jitter };
@@ -495,7 +494,8 @@ impl<'a> Waits<'a> {
         u64::try_from(jobs).unwrap_or(u64::MAX)
     }
 
-    /// The waits of one job of a task for all of its resources.
+    /// The waits of one job of a task for all of its resources. First in, first out: without those for less important tasks of its processor, which
+    /// [`Waits::boosted_below`] has.
     fn waits_of(&self, number: usize, x: u64, effort: &mut u64, add: Add<'_>) -> Result<(), Gap> {
         let member = &self.members[number];
         for (&resource, users) in &self.users {
@@ -510,7 +510,7 @@ impl<'a> Waits<'a> {
                 self.waits_by_importance(number, asked, users, &held, x, effort, &mut add)?;
                 continue;
             }
-            for &other in users.iter().filter(|&&other| other != number) {
+            for &other in users.iter().filter(|&&other| other != number && !self.is_below(number, other)) {
                 *effort = effort.checked_sub(1).ok_or(Gap::Effort)?;
                 let (count, _, longest) = held(other).ok_or(Gap::Section)?;
                 let within = self.sections_within(other, x, count);
